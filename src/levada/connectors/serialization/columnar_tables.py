@@ -1,11 +1,11 @@
-"""Results as tables: frames, and Arrow and Parquet files, of the columns report, change (+1, -1: of
-a relation), then the variables.
+"""Writes results as tables: frames, and Arrow and Parquet files, of the columns report, change (+1,
+-1: of a relation), then the variables.
 
-Terms are their N-Triples texts and the report's time is ms, or all are values of a type a column
-(``connectors.serialization.typed_columns``; the time is an instant). Null is unbound. What was
-decided of a column is in its field's metadata: ``levada.kind``, and ``levada.said`` with the one
-datatype or language. ASK has the column ``boolean``, CONSTRUCT a row a triple. Reports without a
-result have no row; that of a query without windows has no time. Cost: a few copies of the columns.
+Terms are their N-Triples texts and the report's time is ms, or all are values of one type a column
+(``connectors.serialization.typed_columns``; the time is an instant). Null is unbound. The metadata
+of a field describe its column: ``levada.kind``, and ``levada.said`` with the one datatype or
+language. ASK has the column ``boolean``, CONSTRUCT a row a triple. Reports without a result have no
+row; that of a query without windows has no time. Cost: a few copies of the columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from levada.core.query_model import Form
 
 
 def table(batch: Batch) -> pl.DataFrame:
-    """A batch as a frame.
+    """Returns a batch as a frame.
 
     >>> import numpy as np
     >>> table(Batch(np.array([5]), columns={"x": pl.Series(["<http://e/a>"])})).rows()
@@ -44,7 +44,7 @@ def table(batch: Batch) -> pl.DataFrame:
 
 
 def row_sizes(frame: pl.DataFrame) -> pl.Series:
-    """About how many bytes each row takes as text."""
+    """Estimates the bytes of each row as text."""
     texts = [
         pl.col(name).str.len_bytes().fill_null(0)
         for name in frame.columns
@@ -56,7 +56,7 @@ def row_sizes(frame: pl.DataFrame) -> pl.Series:
 
 
 def arrow_table(frame: pl.DataFrame, types: Mapping[str, Typed], query: str) -> pa.Table:
-    """A frame as a table of Arrow, with what was decided of its columns.
+    """Returns a frame as a table of Arrow, with the types of its columns.
 
     >>> from levada.connectors.serialization.typed_columns import typed_frame
     >>> frame, found = typed_frame(pl.DataFrame({"x": ['"a"@en']}))
@@ -83,7 +83,7 @@ def _metadata(column: Typed | None) -> dict[str, str] | None:
 
 
 def table_bytes(form: Format, arrow: pa.Table) -> bytes:
-    """A table as the bytes of a file."""
+    """Encodes a table as the bytes of a file."""
     out = io.BytesIO()
     if form is Format.PARQUET:
         pq.write_table(arrow, out, compression="zstd")

@@ -1,11 +1,11 @@
-"""CONSTRUCT's results as quads: each report is a named graph.
+"""Writes CONSTRUCT's results as quads: each report is a named graph.
 
     <urn:levada:QUERY:4000>      the graph of QUERY's report at 4000 ms; before 1970 the time is a
                                  dateTime; <urn:levada:QUERY:static> is the one of a query without
                                  windows
 
-The name ends in the report time, so what is written is a stream again
-(``time=graph,element=graph``). Cost: vectorised, per line.
+The name ends in the report time, so the output is a stream again (``time=graph,element=graph``).
+Cost: vectorised, per line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Times = npt.NDArray[np.int64]
 
 
 def graph_iris(query: str, report: Times) -> pl.Series:
-    """The names of the graphs of these reports, in angle brackets.
+    """Returns the names of the graphs of these reports, in angle brackets.
 
     >>> graph_iris("q", np.array([4000, -2500])).to_list()
     ['<urn:levada:q:4000>', '<urn:levada:q:1969-12-31T23:59:57.500Z>']
@@ -42,8 +42,8 @@ def graph_iris(query: str, report: Times) -> pl.Series:
 
 
 def quad_records(form: Format, query: str, batch: Batch) -> pl.Series:
-    """Each report's triples in its graph, as N-Quads lines or a TriG block; only TriG can say that
-    a report is empty.
+    """Returns each report's triples in its graph, as N-Quads lines or a TriG block; only TriG can
+    represent an empty report.
     """
     assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
     report, graphs = batch.report, batch.graphs
@@ -65,7 +65,7 @@ def quad_records(form: Format, query: str, batch: Batch) -> pl.Series:
 
 
 def document(form: Format, quads: bytes) -> bytes:
-    """N-Quads as one document in JSON-LD or Jelly."""
+    """Converts N-Quads to one document in JSON-LD or Jelly."""
     statements = ox.parse(quads, ox.RdfFormat.N_QUADS)
     if form is Format.JELLY:
         # here: nobody pays for its import who writes no Jelly

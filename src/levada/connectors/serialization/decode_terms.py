@@ -1,4 +1,5 @@
-"""Canonical N-Triples texts -> the term forms of SPARQL 1.1's result formats, a column at a time.
+"""Converts canonical N-Triples texts to the term forms of SPARQL 1.1's result formats, a column at
+a time.
 
     json   {"type": "literal", "value": "5", "datatype": "http://.../XMLSchema#integer"}
     csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed
@@ -32,7 +33,7 @@ _TSV_NUMBERS = (
 
 
 def json_terms(texts: pl.Series) -> pl.Series:
-    """Each term as a JSON object, null for null.
+    """Returns each term as a JSON object, null for null.
 
     >>> json_terms(pl.Series(['<http://e/a>', '"x"', None])).to_list()
     ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x"}', None]
@@ -41,7 +42,7 @@ def json_terms(texts: pl.Series) -> pl.Series:
 
 
 def csv_values(texts: pl.Series) -> pl.Series:
-    """Each term as a CSV field, null for null.
+    """Returns each term as a CSV field, null for null.
 
     >>> csv_values(pl.Series(['<http://e/a>', '"a, b"', '_:b'])).to_list()
     ['http://e/a', '"a, b"', '_:b']
@@ -50,7 +51,7 @@ def csv_values(texts: pl.Series) -> pl.Series:
 
 
 def plain_values(texts: pl.Series) -> pl.Series:
-    """The value of each term: the IRI, the lexical form, or _:label; null for null.
+    """Returns the value of each term: the IRI, the lexical form, or _:label; null for null.
 
     >>> plain_values(pl.Series(['<http://e/a>', '"a, b"@en', '_:b'])).to_list()
     ['http://e/a', 'a, b', '_:b']
@@ -59,7 +60,7 @@ def plain_values(texts: pl.Series) -> pl.Series:
 
 
 def tsv_values(texts: pl.Series) -> pl.Series:
-    """Each term as a TSV field, null for null.
+    """Returns each term as a TSV field, null for null.
 
     >>> tsv_values(pl.Series(['"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '"x"'])).to_list()
     ['5', '"x"']
@@ -68,7 +69,9 @@ def tsv_values(texts: pl.Series) -> pl.Series:
 
 
 def csv_fields(values: pl.Series) -> pl.Series:
-    """Plain texts as CSV fields: quoted if they hold a comma, quote or line break (RFC 4180)."""
+    """Returns plain texts as CSV fields: quoted if they contain a comma, quote or line break (RFC
+    4180).
+    """
     name = values.name
     quoted = pl.concat_str(
         pl.lit('"'), pl.col(name).str.replace_all('"', '""', literal=True), pl.lit('"')
@@ -82,7 +85,7 @@ def csv_fields(values: pl.Series) -> pl.Series:
 
 
 def json_strings(values: pl.Series) -> pl.Series:
-    """Plain texts as JSON strings; their only control characters are line ends and tabs."""
+    """Returns plain texts as JSON strings; their only control characters are line ends and tabs."""
     escaped = values
     for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         escaped = escaped.str.replace_all(raw, escape, literal=True)
@@ -90,7 +93,7 @@ def json_strings(values: pl.Series) -> pl.Series:
 
 
 def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``convert`` over the distinct texts where a column repeats itself, else over all of them."""
+    """Applies ``convert`` to the distinct texts if a column repeats itself, else to all of them."""
     texts = texts.cast(pl.String).rename("text")
     if texts.len() < 64 or texts.head(_PROBE).n_unique() * 2 > min(texts.len(), _PROBE):
         return convert(texts)
@@ -131,7 +134,9 @@ def _json_terms(texts: pl.Series) -> pl.Series:
 def _by_escapes(
     texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
-    """``plain`` for texts without a backslash (IRIs: or a quote), ``escaped`` for the others."""
+    """Applies ``plain`` to texts without a backslash (IRIs: or a quote), ``escaped`` to the
+    others.
+    """
     text = pl.col("text")
     odd = text.str.contains("\\", literal=True) | (
         text.str.starts_with("<") & text.str.contains('"', literal=True)
@@ -144,7 +149,9 @@ def _by_escapes(
 
 
 def _json_escaped(texts: pl.Series) -> pl.Series:
-    """Literals with escapes (JSON's, too) by one regular expression; such IRIs one by one."""
+    """Converts literals with escapes (JSON's, too) by one regular expression; such IRIs one by
+    one.
+    """
     parts = texts.to_frame().select(
         pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts")
     )
@@ -170,8 +177,8 @@ def _json_term(text: str) -> str:
 
 
 def _values(texts: pl.Series) -> pl.Series:
-    """The value of each term: an IRI without brackets, a lexical form without escapes, a blank node
-    as it is.
+    """Returns the value of each term: an IRI without brackets, a lexical form without escapes, a
+    blank node unchanged.
     """
     text = pl.col("text")
     lexical = text.str.slice(1).str.splitn('"', 2).struct.field("field_0")

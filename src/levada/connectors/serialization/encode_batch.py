@@ -1,8 +1,8 @@
-"""A batch -> the files that hold it, in any format: (report or None, bytes), in order.
+"""Encodes a batch into files of any format: (report or None, bytes), in order.
 
-Formats that have a place for the report time are cut where ``cut`` says, at records or rows; the
-others give a file for each report. Cost: the formats' own; a file a report costs Python (and the
-caller two fsyncs) a report.
+Formats with a place for the report time are divided by ``cut``, at records or rows; the others make
+a file for each report. Cost: the formats' own; a file a report costs Python (and the caller two
+fsyncs) a report.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
 def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """The records of a batch in a format of records, as texts with line ends, in report order."""
+    """Returns the records of a batch in a format of records, as texts with line ends, in report
+    order.
+    """
     if form in (Format.NQ, Format.TRIG):
         return quad_records(form, query, batch)
     return lines(form, query, variables, batch)
@@ -56,8 +58,8 @@ def contents(
     *,
     terms: bool = False,
 ) -> Iterator[tuple[int | None, bytes]]:
-    """The files of a batch; ``cut`` divides records or rows of these sizes (bytes) into ranges.
-    ``terms``: tables have texts in place of values.
+    """Yields the files of a batch; ``cut`` divides records or rows of these sizes (bytes) into
+    ranges. ``terms``: tables have texts in place of values.
     """
     if form in REPORTS:
         yield from _by_report(form, query, variables, batch)
@@ -96,11 +98,11 @@ def _by_report(
 
 
 def _xml(srj: bytes) -> bytes:
-    """SPARQL JSON results as SPARQL XML results.
+    """Converts SPARQL JSON results to SPARQL XML results.
 
-    A reader of XML takes a bare carriage return for a line feed, and refuses a document with a
-    character that XML 1.0 has not. The parser of JSON holds a text of some megabytes at most, so
-    those that are longer stand beside until the document is printed.
+    A reader of XML reads a bare carriage return as a line feed, and refuses a document with a
+    character that XML 1.0 does not have. The parser of JSON accepts texts of some megabytes at
+    most, so longer texts are replaced by names until the document is printed.
     """
     srj, long = _without_long(srj) if len(srj) > LONG else (srj, {})
     results = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
@@ -115,7 +117,7 @@ def _xml(srj: bytes) -> bytes:
 
 
 def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """The document with names in the place of long texts, and these as XML has them."""
+    """Returns the document with names in place of long texts, and these texts as XML."""
     mark, texts = b"urn:levada:long-text:", dict[bytes, bytes]()
     while mark in srj:
         mark += b"_"

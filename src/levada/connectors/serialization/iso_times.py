@@ -1,6 +1,6 @@
-r"""Records of lines with their report's time as an ISO text in place of milliseconds, for people.
+r"""Replaces the milliseconds of the report's time in records of lines by an ISO text, for people.
 
-A time that lies beyond the years 1 to 9999 stays as it is. Cost: a few operations of Polars a line.
+A time beyond the years 1 to 9999 stays unchanged. Cost: a few operations of Polars a line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_iso(form: Format) -> None:
 
 
 def with_iso_times(form: Format, records: pl.Series) -> pl.Series:
-    r"""The records, with times as texts.
+    r"""Returns the records, with times as texts.
 
     >>> with_iso_times(Format.CSV, pl.Series(["1500,a\n", "2000,b\n"])).to_list()
     ['1970-01-01T00:00:01.500Z,a\n', '1970-01-01T00:00:02Z,b\n']

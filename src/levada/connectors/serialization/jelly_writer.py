@@ -1,5 +1,5 @@
-"""Statements -> Jelly (Jelly 1.1, a delimited stream of quads), through pyjelly's encoder. Cost: 20
-us a statement.
+"""Writes statements as Jelly (Jelly 1.1, a delimited stream of quads), through pyjelly's encoder.
+Cost: 20 us a statement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyjelly.serialize.streams import QuadStream
 
 
 class _Terms(TermEncoder):  # type: ignore[misc]  # pyjelly has no types
-    """pyoxigraph's terms as pyjelly's rows."""
+    """Encodes pyoxigraph's terms as pyjelly's rows."""
 
     def encode_spo(self, term: object, slot: Any, statement: Any) -> Any:
         if isinstance(term, ox.NamedNode):
@@ -37,7 +37,7 @@ class _Terms(TermEncoder):  # type: ignore[misc]  # pyjelly has no types
 
 
 def jelly_bytes(quads: Iterable[ox.Quad]) -> bytes:
-    """A Jelly file of these statements; their graphs are IRIs or the default graph."""
+    """Returns a Jelly file of these statements; their graphs are IRIs or the default graph."""
     stream = QuadStream(encoder=_Terms())
     out = io.BytesIO()
     stream.enroll()

@@ -1,4 +1,4 @@
-"""Results of several epochs as one batch of each query: what is written in one piece."""
+"""Merges results of several epochs into one batch for each query, which is written in one piece."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from levada.plan.execution.plan import QueryPlan
 def merge_epochs(
     batches_of_epochs: Iterable[tuple[int, QueryPlan, Batch]],
 ) -> Iterator[tuple[int, QueryPlan, Batch]]:
-    """Batches of epochs, in their order, as one of each query under its first epoch; a query that
-    has changed begins anew.
+    """Yields batches of epochs, in their order, merged to one for each query under its first epoch;
+    a query that has changed begins anew.
 
-    The answers of a query without windows have no time that tells them apart: each begins anew.
+    The answers of a query without windows have no time to distinguish them: each begins anew.
     """
     groups: dict[str, list[tuple[int, QueryPlan, list[Batch]]]] = {}
     for epoch, query, batch in batches_of_epochs:
@@ -36,7 +36,7 @@ def _is_same_query(a: QueryPlan, b: QueryPlan) -> bool:
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """Batches of one query, each of later reports than the one before it, as one.
+    """Joins batches of one query, each with later reports than the one before.
 
     >>> a = Batch(np.array([1]), columns={"x": pl.Series(["<a:a>"])})
     >>> b = Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})

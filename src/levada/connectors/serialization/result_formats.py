@@ -1,4 +1,4 @@
-"""The formats of results: which queries each can hold, and how it keeps reports apart.
+"""Lists the formats of results: the queries that each can represent, and how it separates reports.
 
     record   ndjson csv tsv      a line, or a line a solution, with the report time
              nq trig             (CONSTRUCT) each report is a graph, named by ``graph_iris``
@@ -20,7 +20,7 @@ from levada.errors import UsageError, near
 
 
 class Format(StrEnum):
-    """A result format; its value is the ending of files and the word of ``--format``."""
+    """A result format; its value is the extension of files and the word of ``--format``."""
 
     NDJSON = "ndjson"
     CSV = "csv"
@@ -60,7 +60,7 @@ _MEANT = {
 
 
 def meant(word: str) -> str:
-    """Which format may be meant by a word that is none.
+    """Suggests a format for an unknown word.
 
     >>> meant("jsonl"), meant("cvs")
     ('It is called ndjson here.', 'Did you mean csv?')
@@ -72,7 +72,7 @@ def meant(word: str) -> str:
 
 
 def fitting(form: Form, output: Output) -> tuple[Format, ...]:
-    """The formats that can hold the results of such a query.
+    """Returns the formats that can represent the results of such a query.
 
     >>> [str(f) for f in fitting(Form.SELECT, Output.RELATION)]
     ['ndjson', 'csv', 'tsv', 'arrow', 'parquet']
@@ -83,7 +83,9 @@ def fitting(form: Form, output: Output) -> tuple[Format, ...]:
 
 
 def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
-    """Raises ``UsageError`` if the format cannot hold the query's results, with those that can."""
+    """Raises ``UsageError`` with the suitable formats if the format cannot represent the query's
+    results.
+    """
     able = fitting(form, output)
     if chosen not in able:
         what = (
@@ -98,7 +100,7 @@ def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
 
 
 def check_state(form: Format, query: str, output: Output) -> None:
-    """Raises ``UsageError`` if a query has no state, or the format cannot hold it."""
+    """Raises ``UsageError`` if a query has no state, or the format cannot represent it."""
     if output is not Output.RELATION:
         raise UsageError(
             f"The results of the query {query} are no relation ({output}): they have no state.",

@@ -1,4 +1,5 @@
-r"""Results -> records of NDJSON, CSV and TSV, many reports at a time (quads: ``graphs``).
+r"""Serializes results to records of NDJSON, CSV and TSV, many reports at a time (quads:
+``construct_quads``).
 
     SELECT        {"query": "q3", "report": 10, "head": {"vars": ["s"]}, "results": {..}}
     its changes   {"query": "q3", "report": 10, "change": "insert", "head": .., "results": ..}
@@ -8,12 +9,12 @@ r"""Results -> records of NDJSON, CSV and TSV, many reports at a time (quads: ``
 CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then
 the variables; ASK has the column ``boolean``; CONSTRUCT a line per triple with subject, predicate
 and object. Lines end with a line feed. The one report of a query without windows has no time: null,
-in CSV and TSV nothing.
+in CSV and TSV an empty field.
 
 Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report
-deletes stand before inserts); solutions keep their order within a report; a line of NDJSON holds a
-whole report. Cost: vectorised per distinct term (``decode``) and per row, without Python per row or
-report; a small batch goes a term at a time (``few``).
+deletes precede inserts); solutions keep their order within a report; a line of NDJSON contains a
+whole report. Cost: vectorised per distinct term (``decode_terms``) and per row, without Python per
+row or report; a small batch is written a term at a time (``serialize_rows``).
 """
 
 from __future__ import annotations
@@ -84,13 +85,13 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """About how many bytes its texts have."""
+        """Estimates the bytes of its texts."""
         graphs = () if self.graphs is None else (self.graphs,)
         return sum(int(text.estimated_size()) for text in (*self.columns.values(), *graphs))
 
 
 def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
-    """A batch as NDJSON, one whole line per report (a relation: per report and sign).
+    """Returns a batch as NDJSON, one whole line per report (a relation: per report and sign).
 
     >>> batch = Batch(np.array([5]), columns={"x": pl.Series(["<http://e/a>"])})
     >>> ndjson("q", ["x"], batch).decode().strip()[:56]
@@ -100,7 +101,7 @@ def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
 
 
 def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = True) -> bytes:
-    r"""A batch as CSV, with its header unless it continues a file.
+    r"""Returns a batch as CSV, with its header unless it continues a file.
 
     >>> csv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report,x\n5,a\n'
@@ -111,7 +112,7 @@ def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
 
 
 def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = True) -> bytes:
-    r"""A batch as TSV, with its header unless it continues a file.
+    r"""Returns a batch as TSV, with its header unless it continues a file.
 
     >>> tsv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report\t?x\n5\t"a"\n'
@@ -122,7 +123,7 @@ def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
 
 
 def lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """The records of a batch as texts with their line ends, in report order."""
+    """Returns the records of a batch as texts with their line ends, in report order."""
     if (
         batch.form is Form.SELECT
         and len(batch.report) <= serialize_rows.FEW
@@ -133,7 +134,7 @@ def lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> p
 
 
 def many_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """``lines``, vectorised: for many rows."""
+    """Returns ``lines``, vectorised: for many rows."""
     if form is Format.NDJSON:
         return _json_lines(query, variables, batch)
     convert = csv_values if form is Format.CSV else tsv_values
@@ -141,7 +142,7 @@ def many_lines(form: Format, query: str, variables: Sequence[str], batch: Batch)
 
 
 def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """``lines`` of a SELECT without empty reports, a term at a time: for few rows."""
+    """Returns ``lines`` of a SELECT without empty reports, a term at a time: for few rows."""
     relation = batch.change is not None
     signs = batch.change.tolist() if batch.change is not None else [1] * len(batch.report)
     columns = [batch.columns[name].to_list() for name in variables]
@@ -163,7 +164,7 @@ def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) 
 
 
 def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
-    """The line at the top of a file: only CSV and TSV have one."""
+    """Returns the line at the top of a file: only CSV and TSV have one."""
     if form not in HEADED:
         return b""
     fixed = ["report"] if batch.change is None else ["report", "change"]
@@ -206,13 +207,15 @@ def _json_lines(query: str, variables: Sequence[str], batch: Batch) -> pl.Series
 
 
 def _time(none: str) -> pl.Expr:
-    """The column ``report`` as text; ``none`` for that of a query without windows."""
+    """Returns the column ``report`` as text; ``none`` for that of a query without windows."""
     report = pl.col("report")
     return pl.when(report == TIMELESS).then(pl.lit(none)).otherwise(report.cast(pl.String))
 
 
 def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.Expr]:
-    """One row per line with the bindings joined, and an expression for what follows the time."""
+    """Returns one row per line with the bindings joined, and an expression for the text after the
+    time.
+    """
     members = [
         (json.dumps(name, ensure_ascii=False) + ": " + json_terms(batch.columns[name])).alias(
             f"v{i}"
@@ -243,7 +246,9 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
 
 
 def _with_empty(frame: pl.DataFrame, batch: Batch, value: object) -> pl.DataFrame:
-    """The lines' frame, the empty reports in their places (a relation's: inserts of nothing)."""
+    """Returns the lines' frame with the empty reports in their places (a relation's: inserts of
+    nothing).
+    """
     if not len(batch.empty):
         return frame
     empty = pl.DataFrame({"report": batch.empty}).with_columns(pl.lit(value).alias("value"))
@@ -282,7 +287,7 @@ def _table_lines(
 
 
 def triples_of(batch: Batch) -> Batch:
-    """A CONSTRUCT batch as solutions, one per triple."""
+    """Returns a CONSTRUCT batch as solutions, one per triple."""
     assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
     frame = pl.DataFrame({"report": batch.report, "line": batch.graphs.str.split("\n")}).explode(
         "line"

@@ -1,10 +1,10 @@
-"""Small batches, a term at a time: the slow twin of the vectorised serialization, and quicker than
-it for few rows.
+"""Serializes small batches, a term at a time: the slow twin of the vectorised serialization, and
+faster than it for few rows.
 
-A vectorised call costs some milliseconds however few its rows are; with ten thousand queries that
+A vectorised call costs some milliseconds for any number of rows. With ten thousand queries that
 each have a row or two an epoch that would be most of the work. Here a row costs some microseconds.
-Both write the same bytes: each is the other's oracle in the tests. ``FEW`` is where their costs
-meet.
+Both write the same bytes: each is the other's oracle in the tests. At ``FEW`` rows their costs are
+equal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Text = str | None
 
 @lru_cache(1 << 14)
 def json_term(text: str) -> str:
-    """A term as a JSON object.
+    """Returns a term as a JSON object.
 
     >>> json_term("_:b")
     '{"type": "bnode", "value": "b"}'
@@ -51,7 +51,7 @@ def json_term(text: str) -> str:
 
 @lru_cache(1 << 14)
 def csv_value(text: str) -> str:
-    """A term as a CSV field."""
+    """Returns a term as a CSV field."""
     match parse_term(text):
         case Iri(value):
             return csv_field(value)
@@ -62,7 +62,7 @@ def csv_value(text: str) -> str:
 
 
 def csv_field(value: str) -> str:
-    """A plain text as a CSV field, in quotes if it needs them.
+    """Returns a plain text as a CSV field, in quotes if it needs them.
 
     >>> csv_field("a, b")
     '"a, b"'
@@ -72,7 +72,7 @@ def csv_field(value: str) -> str:
 
 @lru_cache(1 << 14)
 def tsv_value(text: str) -> str:
-    """A term as a TSV field; plain numbers in their short Turtle form."""
+    """Returns a term as a TSV field; plain numbers in their short Turtle form."""
     match = _NUMBER.fullmatch(text)
     return next(filter(None, match.groups())) if match else text
 
@@ -83,7 +83,7 @@ Row = tuple[int, int, tuple[Text, ...]]  # report, sign, terms
 def json_lines(
     query: str, variables: Sequence[str], rows: Sequence[Row], *, relation: bool
 ) -> Iterator[str]:
-    """NDJSON lines of solutions that are sorted by report, and by sign within one."""
+    """Yields NDJSON lines of solutions that are sorted by report, and by sign within one."""
     names = [json.dumps(name, ensure_ascii=False) for name in variables]
     prefix = f'{{"query": {json.dumps(query, ensure_ascii=False)}, "report": '
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)
@@ -106,7 +106,7 @@ def _binding(names: Sequence[str], terms: tuple[Text, ...]) -> str:
 def table_lines(
     separator: str, convert: Callable[[str], str], rows: Sequence[Row], *, relation: bool
 ) -> Iterator[str]:
-    """CSV or TSV lines of solutions in order."""
+    """Yields CSV or TSV lines of solutions in order."""
     for report, sign, terms in rows:
         change = [word(sign)] if relation else []
         fields = ("" if text is None else convert(text) for text in terms)
@@ -114,7 +114,7 @@ def table_lines(
 
 
 def json_report(report: int) -> str:
-    """A report time; null for that of a query without windows.
+    """Returns a report time; null for that of a query without windows.
 
     >>> json_report(TIMELESS), json_report(5)
     ('null', '5')
@@ -123,5 +123,5 @@ def json_report(report: int) -> str:
 
 
 def word(sign: int) -> str:
-    """What a sign is called."""
+    """Returns the word for a sign."""
     return "insert" if sign > 0 else "delete"

@@ -1,4 +1,4 @@
-"""Canonical N-Triples texts -> values of a type, a column at a time: one decision for each column.
+"""Converts canonical N-Triples texts to typed values, with one type for each column.
 
     texts of a column                            values                        kind
     none                                         Null                          none
@@ -17,10 +17,10 @@
     any other one datatype                       String: lexical forms         lexical
     anything else                                String: N-Triples texts       term
 
-Invariants: null (unbound) stays null, and every other value is exactly what its text says, but that
-numbers of several types are promoted as in SPARQL. Where one value does not fit (ill-typed, more
-than 38 digits, finer than a microsecond, a year that is not 1 to 9999, with a zone beside one
-without) the column has lexical forms, or texts. Cost: a few vectorised passes over the column.
+Invariants: null (unbound) stays null, and every other value is exactly that of its text, except
+that numbers of several types are promoted as in SPARQL. If one value does not fit (ill-typed, more
+than 38 digits, finer than a microsecond, a year outside 1 to 9999, with a zone beside one without),
+the column has lexical forms, or texts. Cost: a few vectorised passes over the column.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ _NUMBERS = {*_LIMITS, "decimal", "float", "double"}
 
 @frozen
 class Typed:
-    """A column's values; ``kind`` is a word of the module's table. ``said`` is the datatype, or the
-    language, that all texts of the column have.
+    """A column's values; ``kind`` is a word of the module's table. ``said`` is the common datatype,
+    or language, of the texts.
     """
 
     values: pl.Series
@@ -79,7 +79,7 @@ class Typed:
 
 
 def infer_values(texts: pl.Series) -> Typed:
-    """The values of a column of canonical texts.
+    """Returns the values of a column of canonical texts.
 
     >>> five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
     >>> typed(pl.Series([five, None])).values.to_list()
@@ -102,8 +102,8 @@ def infer_values(texts: pl.Series) -> Typed:
 
 
 def typed_frame(texts: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Typed]]:
-    """A frame whose columns of texts are typed, and its report times instants; what was decided of
-    each.
+    """Returns a frame with typed columns of texts and report times as instants, and the types of
+    the columns.
 
     >>> typed_frame(pl.DataFrame({"report": [1000], "x": ['"a"']}))[0].dtypes
     [Datetime(time_unit='ms', time_zone='UTC'), String]
@@ -119,12 +119,12 @@ def typed_frame(texts: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Typed]]:
 
 
 def _instant(column: pl.Series) -> pl.Series:
-    """The times of reports, ms, as instants; other columns as they are."""
+    """Converts the times of reports, ms, to instants; returns other columns unchanged."""
     return column.cast(pl.Datetime("ms", "UTC")) if column.dtype == pl.Int64 else column
 
 
 def _tails(texts: pl.Series) -> list[str]:
-    """What follows the lexical forms, each once; ``<`` for IRIs and blank nodes."""
+    """Returns the distinct texts after the lexical forms; ``<`` for IRIs and blank nodes."""
     first = texts.drop_nulls().head(1)
     if not len(first):
         return []
@@ -150,13 +150,13 @@ def _tail_of(texts: pl.Series) -> pl.Series:
 
 
 def _xsd(tail: str) -> str:
-    """The local name of a datatype of XML Schema."""
+    """Returns the local name of a datatype of XML Schema."""
     prefix = f"^^<{XSD}"
     return tail[len(prefix) : -1] if tail.startswith(prefix) else ""
 
 
 def _of_one(texts: pl.Series, tail: str) -> Typed:
-    """A column of literals that end alike."""
+    """Returns the values of a column of literals with one datatype or language."""
     if not tail:
         return Typed(_plain(texts), "string")
     if tail.startswith("@"):
@@ -176,12 +176,12 @@ def _plain(texts: pl.Series) -> pl.Series:
 
 
 def _lexical(texts: pl.Series, tail: str) -> pl.Series:
-    """The lexical forms, as they are written: no value of a type with a reader has an escape."""
+    """Returns the lexical forms as written: a text of a type with a parser has no escapes."""
     return texts.str.strip_prefix('"').str.strip_suffix(f'"{tail}')
 
 
 def _whole(values: pl.Series, lexical: pl.Series) -> pl.Series | None:
-    """The values if each text has one, else None."""
+    """Returns the values if each text has one, else None."""
     return values.alias(lexical.name) if values.null_count() == lexical.null_count() else None
 
 
@@ -199,7 +199,7 @@ def _integers(lexical: pl.Series, name: str = "integer") -> pl.Series | None:
 
 
 def _decimals(lexical: pl.Series) -> pl.Series | None:
-    """The least scale that holds all of them exactly, if 38 digits are enough."""
+    """Converts to the least scale that represents all values exactly, if 38 digits are enough."""
     if not lexical.str.contains(_DECIMAL).all():
         return None
     scale = _longest(lexical.str.extract(r"\.([0-9]*?)0*$"))
@@ -234,7 +234,7 @@ def _booleans(lexical: pl.Series) -> pl.Series | None:
 
 
 def _instants(lexical: pl.Series) -> pl.Series | None:
-    """Dates and times: all with a zone, or none."""
+    """Converts dates and times: all with a zone, or none."""
     if not lexical.str.contains(_DATETIME).all():
         return None
     parts = (
@@ -257,7 +257,7 @@ def _instants(lexical: pl.Series) -> pl.Series | None:
 
 
 def _fraction(name: str) -> pl.Expr:
-    """Digits behind a point as microseconds."""
+    """Returns digits after a point as microseconds."""
     return pl.col(name).str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
 
 
@@ -285,7 +285,7 @@ def _durations(lexical: pl.Series) -> pl.Series | None:
 
 
 def _promote(texts: pl.Series, tails: Sequence[str], names: set[str]) -> Typed | None:
-    """Numbers of several types as the widest of them; None if one is ill-typed."""
+    """Converts numbers of several types to the widest of them; None if one is ill-typed."""
     lexical = {
         tail: _lexical(texts.filter(texts.str.ends_with(f'"{tail}')), tail) for tail in tails
     }

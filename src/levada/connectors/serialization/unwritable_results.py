@@ -1,10 +1,10 @@
-"""Results that a format cannot hold: each is a dead letter of its output, and the others of its
-batch are written.
+"""Finds results that a format cannot represent: each becomes a dead letter of its output, and the
+others of its batch are written.
 
-A format's writer takes a batch at once. Where it raises (a literal with a base direction in SPARQL
+A format's writer takes a batch at once. If it raises (a literal with a base direction in SPARQL
 XML, a literal with ``rdf:langString`` and without a language in TriG), the solutions, or the
-triples of graphs, are tried by halves. Cost: nothing where nothing raises; else log2(results)
-writings for each such result.
+triples of graphs, are tried by halves. Cost: nothing without an error; else log2(results) writings
+for each such result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from levada.errors import LevadaError
 
 @frozen
 class Unwritable:
-    """A result that an output's format cannot hold: a solution or a triple of a report."""
+    """A result that an output's format cannot represent: a solution or a triple of a report."""
 
     query: str
     form: Format
@@ -52,14 +52,14 @@ class Unwritable:
 
 
 def is_of_result(error: BaseException) -> bool:
-    """Tells whether a result made a writer raise this, and no target did."""
+    """Whether a result made a writer raise this, rather than a target."""
     return is_of_data(error) and not isinstance(error, LevadaError)
 
 
 def without_unwritable(
     form: Format, query: str, variables: Sequence[str], batch: Batch
 ) -> tuple[Batch, list[Unwritable]]:
-    """Returns a batch without the results that the format cannot hold, and these."""
+    """Returns a batch without the results that the format cannot represent, and these."""
     units, rows, texts = _units(variables, batch)
     faults: dict[int, str] = {}
 
@@ -80,7 +80,9 @@ def without_unwritable(
 def _units(
     variables: Sequence[str], batch: Batch
 ) -> tuple[pl.Series | None, Longs, Callable[[int], str]]:
-    """The triples of graphs (None: results are solutions), the row of each result, its text."""
+    """Returns the triples of graphs (None: results are solutions), the row of each result, its
+    text.
+    """
     if batch.graphs is None:
         rows = np.arange(len(batch.report), dtype=np.int64)
         columns = [(name, batch.columns[name]) for name in variables if name in batch.columns]
@@ -92,7 +94,7 @@ def _units(
 
 
 def _batch_of(batch: Batch, rows: Longs, units: pl.Series | None, at: Longs) -> Batch:
-    """The batch of some results: of its ``rows``, or of the triples ``at``."""
+    """Returns the batch of some results: of its ``rows``, or of the triples ``at``."""
     none: Longs = np.zeros(0, np.int64)
     if units is not None:
         graphs = (

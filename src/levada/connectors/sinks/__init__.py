@@ -1,8 +1,8 @@
-"""Results -> world: files published whole, standard output, late and dead letters
+"""Publishes results: files published whole, standard output, late elements and dead letters
 (docs/architecture.md#commit-and-recovery).
 
-A sink publishes what a manifest names, after the commit, and may be asked to publish the same again
-after a crash: what it writes is a function of (query, epoch, part).
+A sink publishes the results that a manifest names, after the commit. A crash may repeat this, so
+the output is a function of (query, epoch, part).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Takes the results of one query and one epoch."""
+    """Publishes the results of one query and one epoch."""
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Publishes a batch; returns the names of what is now there (if the sink has any)."""
+        """Publishes a batch; returns the names of the published files (if the sink has any)."""

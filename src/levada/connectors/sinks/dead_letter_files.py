@@ -1,10 +1,10 @@
-"""What is in no window, as NDJSON: late elements and dead letters.
+"""Writes elements that are in no window as NDJSON: late elements and dead letters.
 
     dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
     late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
 
 They are in ``--out``, or in the checkpoint with ``--out -``. Names and atomicity are as in
-``files``. Cost: linear; letters are rare, so a Python mapping each will do.
+``file_sink``. Cost: linear; letters are rare, so a Python mapping for each is cheap enough.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class LetterFiles:
     def publish(
         self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0
     ) -> list[str]:
-        """One file of an epoch's letters, in the given order; returns its name below ``folder``,
-        none for no letter.
+        """Writes one file of an epoch's letters, in the given order; returns its name below
+        ``folder``, or none without letters.
         """
         data = msgspec.json.Encoder().encode_lines([dict(record) for record in records])
         if not data:

@@ -1,13 +1,14 @@
-"""``--out DIR``: the results of query q are the files ``DIR/q/*.<format>``, each published whole.
+"""Writes results to files for ``--out DIR``: those of query q are ``DIR/q/*.<format>``, each
+published whole.
 
     out/q1/000000007-0000.ndjson      query q1, results of epoch 7, part 0
     out/q1/000000007-0001.ndjson      part 1: part 0 had reached its size
     out/q1/000000000004000.srj        formats without a place for the report time: a file a report
                                       (at 4000 ms)
 
-A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the
+A name is a function of (query, epoch, part) or of (query, report), so publishing twice writes the
 same file. Parts are cut at ``Roll.bytes``, at records only. With ``Roll.age`` results of several
-epochs come as one batch (``runtime.publication.file_rolling``). Cost: linear, two fsyncs a file.
+epochs arrive as one batch (``runtime.publication.file_rolling``). Cost: linear, two fsyncs a file.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static|state)\.(" + "|".j
 
 @frozen
 class Roll:
-    """When a file is full: at ``bytes``, or at an ``age`` of its first result in ms (0: each epoch
-    has its own files).
+    """The limits of a file: ``bytes``, and the ``age`` of its first result in ms (0: each epoch has
+    its own files).
 
     >>> Roll(bytes=100, age=1000).due(size=10, age=1500)
     True
@@ -53,12 +54,12 @@ class Roll:
     age: int = 0
 
     def is_due(self, size: int, age: int) -> bool:
-        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published now."""
+        """Whether to publish results of ``size`` bytes, the oldest ``age`` ms old."""
         return size >= self.bytes or age >= self.age
 
     def cut(self, sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-        """The parts of consecutive records, each begun within ``bytes`` of the last one's start; no
-        part is empty.
+        """Divides consecutive records into parts, each begun within ``bytes`` of the last one's
+        start; no part is empty.
 
         >>> Roll(bytes=100).cut(np.array([60, 60, 60]))
         [(0, 2), (2, 3)]
@@ -72,9 +73,9 @@ class Roll:
 
 @frozen
 class FileSink:
-    """Publishes batches as files below ``out``; ``terms``: tables of texts in place of values.
-    ``claimed``: the folder was claimed for the run, and is not made anew when it is gone.
-    ``unwritable``: the results that the format could not hold, until they are fetched.
+    """Publishes batches as files below ``out``. ``terms``: tables have texts in place of values.
+    ``claimed``: the folder was claimed for the run, and is not created again if it is deleted.
+    ``unwritable``: the results that the format could not represent, until they are fetched.
 
     >>> FileSink(Path("out"), Format.CSV).name("q1", 7, 0)
     'q1/000000007-0000.csv'
@@ -88,8 +89,8 @@ class FileSink:
     unwritable: list[Unwritable] = field(default_factory=list, compare=False)
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes the batch's files; their names below ``out``. A batch without lines makes none.
-        Raises ``SinkError``.
+        """Writes the batch's files; returns their names below ``out``. A batch without lines makes
+        none. Raises ``SinkError``.
         """
         if self.claimed and not (self.out / OWNER).exists():
             raise SinkError(
@@ -125,21 +126,22 @@ class FileSink:
             names.append(name)
 
     def name(self, query: str, epoch: int, part: int) -> str:
-        """The name of a file below ``out``, of a format that has a place for the report time."""
+        """Returns the name of a file below ``out``, for a format with a place for the report
+        time.
+        """
         return f"{query}/{epoch:09d}-{part:04d}.{self.format}"
 
     def report_name(self, query: str, report: int) -> str:
-        """The name of the file of a report; of a query without windows, whose report has no time
-        (MIN): ``static``.
+        """Returns the name of the file of a report; ``static`` for a query without windows, whose
+        report has no time (MIN).
         """
         return f"{query}/{'static' if report == MIN else f'{report:015d}'}.{self.format}"
 
 
 @contextmanager
 def claimed(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> Iterator[None]:
-    """Makes ``out`` the folder of a checkpoint's results, as ``claim`` does, and of no other run's
-    as long as this one goes on. Not ``alone``: a run on the same checkpoint that was overtaken may
-    still have it.
+    """Claims ``out`` as the folder of a checkpoint's results, like ``claim``, exclusively for the
+    duration of the block. Not ``alone``: an overtaken run on the same checkpoint may still have it.
     """
     try:
         make_folders(out)
@@ -161,8 +163,8 @@ def claimed(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> It
 
 
 def claim(out: Path, owner: str, *, overwrite: bool) -> None:
-    """Makes ``out`` the folder of a checkpoint's results; ``owner`` is the checkpoint's id, which a
-    hidden file there keeps.
+    """Claims ``out`` as the folder of a checkpoint's results. A hidden file in it contains
+    ``owner``, the checkpoint's id.
 
     Results of another owner are refused with ``UsageError``, or removed with ``overwrite``: two
     runs' results never mix.
@@ -186,10 +188,9 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
 
 
 def existing_results(out: Path) -> set[str]:
-    """Names (below ``out``) of all files that runs have published, letters among them.
+    """Returns the names (below ``out``) of all files that runs have published, including letters.
 
-    A folder that does not exist has none. Files with other names are somebody else's. Raises
-    ``SinkError``.
+    A missing folder has none. Files with other names belong to others. Raises ``SinkError``.
     """
     try:
         if not out.exists():

@@ -1,4 +1,4 @@
-"""Reports as messages of a topic: what an epoch gave is a transaction.
+"""Publishes reports as messages of a topic: the results of an epoch are a transaction.
 
     transactional id, group   levada-CHECKPOINT-QUERY-TOPIC (behind a query with a hyphen: /TOPIC)
     message                   key: the query's name, so that its reports are in one partition, in
@@ -6,9 +6,9 @@
     position                  the group's committed offset of the topic's partition 0 is the epoch,
                               its metadata the rest; it is part of the transaction
 
-The topic itself is not asked how far it is: others may write to it, and it may forget. A new
-producer of the id aborts what the one before has left open, and fences it; a ``read_committed``
-reader never sees that. Whatever fails, the producer is given up and another one asked for.
+The position is not derived from the topic: others may write to it, and it may drop messages. A new
+producer of the id aborts the open transaction of the previous one, and fences it; a
+``read_committed`` reader never sees that. After any failure the producer is replaced.
 
 Source: KIP-98 (transactions), KIP-447 (offsets in them). docs/decisions/0032.
 """
@@ -99,7 +99,7 @@ class KafkaTarget:
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
-        """The target of a URL and its options. Raises ``UsageError``."""
+        """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
         config = connection_of(who, url, options)
         word = str(options.get("format") or Format.NDJSON)
@@ -112,16 +112,17 @@ class KafkaTarget:
 
     @property
     def name(self) -> str:
-        """Its URL."""
+        """The URL of the topic."""
         return f"{SCHEME}{self.config.servers}/{self.config.topic}"
 
     def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
-        """Raises ``UsageError`` if the format cannot hold the results of such a query."""
+        """Raises ``UsageError`` if the format cannot represent the results of such a query."""
         check_fits(self.form, query, form, output)
 
     def open(self, known: Position | None) -> Position | None:
-        """A producer of its own, and what its id has committed. What the broker has forgotten of
-        that (``offsets.retention.minutes`` after the last one) the checkpoint knows.
+        """Creates a producer; returns the position that its id has committed. If the broker has
+        forgotten it (``offsets.retention.minutes`` after the last commit), returns that of the
+        checkpoint.
         """
         self.close()
         with self._translated_errors():
@@ -163,7 +164,7 @@ class KafkaTarget:
             raise TargetAwayError(self._sentence(error_text(error)))
 
     def write(self, piece: Piece) -> None:
-        """A transaction: messages, and the position."""
+        """Writes a transaction: messages, and the position."""
         with self._translated_errors():
             kafka, position = library(), piece.position
             self._producer.begin_transaction()
@@ -181,9 +182,9 @@ class KafkaTarget:
             self._open = False
 
     def _in_time(self, call: Callable[[float], None]) -> None:
-        """A call that librdkafka does not end when its time is over: it waits for the broker that
-        was the group's coordinator, though that is dead and another one is. Then it keeps the
-        producer, which the next one shuts out.
+        """Makes a call with a time limit. librdkafka may exceed its own: it waits for the broker
+        that was the group's coordinator, though that has died and another one is. Then that call
+        keeps the producer, which the next one fences.
         """
         raised: list[BaseException] = []
 
@@ -214,7 +215,9 @@ class KafkaTarget:
                 return
 
     def close(self) -> None:
-        """Aborts what is open, if the broker answers at once; else the next producer does so."""
+        """Aborts an open transaction, if the broker responds at once; otherwise the next producer
+        does so.
+        """
         producer, consumer = self._producer, self._consumer
         self._producer = self._consumer = None
         if producer is not None:
@@ -234,7 +237,7 @@ class KafkaTarget:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """What librdkafka raises, in a sentence."""
+        """Turns errors of librdkafka into errors for users."""
         try:
             yield
         except SourceError as error:  # no package, no password; once there was one it may come
@@ -274,9 +277,9 @@ class KafkaTarget:
 def messages(
     form: Format, piece: Piece, unwritable: list[Unwritable]
 ) -> Iterator[tuple[bytes, list[tuple[str, bytes]]]]:
-    """The messages of an epoch, with their headers: a record each; in formats without a place for
-    the report's time a report, whose time is a header. Adds the results that the format cannot
-    hold to ``unwritable``.
+    """Yields the messages of an epoch, with their headers: one for each record or, in formats
+    without a place for the report's time, for each report, with the time as a header. Adds the
+    results that the format cannot represent to ``unwritable``.
     """
     query, batch = piece.query, piece.batch
     headers: list[tuple[str, bytes]] = [("content-type", _MEDIA[form].encode())]
@@ -302,7 +305,9 @@ def messages(
 def _contents(
     form: Format, query: QueryPlan, batch: Batch
 ) -> pl.Series | list[tuple[int | None, bytes]]:
-    """The values of messages; with the times of reports where the format has no place for them."""
+    """Returns the values of messages, with the times of reports if the format has no place for
+    them.
+    """
     if form in REPORTS:
         return list(contents(form, query.name, query.variables, batch, lambda sizes: []))
     texts = records(form, query.name, query.variables, batch)

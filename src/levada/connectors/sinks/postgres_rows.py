@@ -1,11 +1,12 @@
-"""A batch as rows of a table, and the changes of a relation as what happens to rows with a key.
+"""Turns a batch into rows of a table, and the changes of a relation into changes of rows with a
+key.
 
-    appended    every solution a row: report (ms), change (+1, -1: of a relation), values
-    change_of   what an epoch makes of a relation: rows go, change, come; what goes and comes again
-                within the epoch is nothing
+    rows_to_append   every solution a row: report (ms), change (+1, -1: of a relation), values
+    change_of        what an epoch makes of a relation: rows go, change, come; what goes and comes
+                     again within the epoch is nothing
 
 Values are those of CSV: an IRI, a lexical form, ``_:label``; unbound is null. U+0000, which
-PostgreSQL has not, becomes U+FFFD. Cost: a few copies of the columns.
+PostgreSQL does not support, becomes U+FFFD. Cost: a few copies of the columns.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ TIMES = "#"  # how often a row is there; no variable has such a name
 
 
 class Change(NamedTuple):
-    """What happens to rows: ``go`` (their keys), ``change`` or ``come``."""
+    """The changes of rows: ``go`` (the keys of deleted rows), ``change`` or ``come``."""
 
     kind: str
     rows: pl.DataFrame
 
 
 def rows_to_append(batch: Batch) -> pl.DataFrame:
-    """The rows of a batch.
+    """Returns the rows of a batch.
 
     >>> import numpy as np
     >>> appended(Batch(np.array([5]), columns={"x": pl.Series(['"a"@en'])})).rows()
@@ -43,8 +44,8 @@ def rows_to_append(batch: Batch) -> pl.DataFrame:
 
 
 def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> list[Change]:
-    """What a batch of changes does to the rows of a table. Raises ``SinkError`` for two rows with
-    one key.
+    """Returns the changes of the rows of a table by a batch of changes. Raises ``SinkError`` for
+    two rows with one key.
     """
     assert batch.change is not None, "changes have signs"
     texts = {name: batch.columns[name].cast(pl.String) for name in variables}
@@ -79,7 +80,7 @@ def _first_key(twice: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str]) -> t
 
 
 def csv_of(rows: pl.DataFrame) -> bytes:
-    """Rows for COPY: an unquoted nothing is null, a quoted one the empty text."""
+    """Encodes rows for COPY: an unquoted empty field is null, a quoted one the empty text."""
     return rows.write_csv(include_header=False, quote_style="non_numeric").encode()
 
 

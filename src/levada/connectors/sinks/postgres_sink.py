@@ -1,15 +1,16 @@
-"""Reports as rows of a PostgreSQL table: what an epoch gave and how far that is: a transaction.
+"""Publishes reports as rows of a PostgreSQL table: the results of an epoch and the position are a
+transaction.
 
     levada_outputs   output, epoch, report, since, owner: a row for each output, in the database
     TABLE            as changes: report (ms), change (of a relation), the variables
                      as state:   the variables; the rows that a relation has now, each by its key
 
-Who opens an output becomes its ``owner``, for which it waits for the transaction that somebody
-before has left; who is not its owner any more writes nothing. A table that is not there is made,
-its columns texts; one that is there takes values as its columns' types say. Rows go by COPY, from
+The process that opens an output becomes its ``owner``, after the open transaction of the previous
+one. A process that is no longer the owner writes nothing. A missing table is created, with text
+columns. An existing table receives values by its columns' types. Rows are written by COPY, from
 columns. docs/decisions/0032.
 
-A connection on which the server is silent for too long is given up. Each time the limit doubles,
+A connection on which the server is silent for too long is closed. Each time the limit doubles,
 since a transaction may take longer than the limit.
 """
 
@@ -51,7 +52,7 @@ _COMES_AGAIN = (
 
 @dataclass
 class PostgresTarget:
-    """A table for the reports of one query; ``output``: its name among the outputs. ``key``: of the
+    """A table for the reports of one query. ``output``: its name among the outputs. ``key``: of the
     rows of a state, none of changes.
     """
 
@@ -75,7 +76,7 @@ class PostgresTarget:
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> PostgresTarget:
-        """The target of a URL and its options. Raises ``UsageError``."""
+        """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
         _check_url(who, url)
         shape = str(options.get("as") or "changes")
@@ -97,17 +98,17 @@ class PostgresTarget:
 
     @property
     def name(self) -> str:
-        """Its URL, without user and parameters, and the table."""
+        """The URL, without user and parameters, and the table."""
         parts = urlsplit(self.url)
         return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}#{'.'.join(self.table)}"
 
     @property
     def whole(self) -> bool:
-        """A state follows from all changes."""
+        """Whether all changes are needed: a state is the result of all."""
         return bool(self.key)
 
     def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
-        """Raises ``UsageError`` if the table cannot hold the results of such a query."""
+        """Raises ``UsageError`` if the table cannot represent the results of such a query."""
         who = f"The output of {query}"
         taken = next((name for name in variables if name in _PLAIN and not self.key), None)
         missing = next((name for name in self.key if name not in variables), None)
@@ -128,7 +129,7 @@ class PostgresTarget:
     # -- the transactions --
 
     def open(self, known: Position | None) -> Position | None:
-        """A connection, which owns the output from now on."""
+        """Connects and becomes the owner of the output; returns its position."""
         self.close()
         with self._translated_errors():
             credentials = {"password": password_at(self.password)} if self.password else {}
@@ -165,7 +166,7 @@ class PostgresTarget:
         return Position(*row) if row[0] else known
 
     def write(self, piece: Piece) -> None:
-        """Rows and position, in a transaction."""
+        """Writes rows and position, in a transaction."""
         with self._translated_errors(), self._connection.transaction():
             position = piece.position
             done = self._run(
@@ -189,7 +190,7 @@ class PostgresTarget:
         self._before, self._silence = piece.position, 0.0
 
     def _lost_row_error(self) -> SinkError:
-        """The error of an output whose row somebody has deleted."""
+        """Returns the error of an output whose row was deleted."""
         return SinkError(
             f"The database has lost how far {self.name} is: the row {self.output} of "
             f"{OUTPUTS} is gone.",
@@ -202,7 +203,9 @@ class PostgresTarget:
         self._copy(self.table, frame.columns, csv_of(frame))
 
     def _change(self, piece: Piece) -> None:
-        """The rows of a state by their keys; those of another query that had the name go."""
+        """Changes the rows of a state by their keys; deletes those of an earlier query of the
+        name.
+        """
         self._make(piece.query.variables, self.key)
         before = self._before
         if before is not None and before.since not in (0, piece.query.since):
@@ -214,7 +217,7 @@ class PostgresTarget:
                 self._step(step, same)
 
     def _step(self, step: Change, same: str) -> None:
-        """Rows that go, change, or come, through a table of this transaction."""
+        """Deletes, changes, or inserts rows, through a table of this transaction."""
         table, columns = _quote(self.table), step.rows.columns
         if step.kind == "come":
             self._copy(self.table, columns, csv_of(step.rows))
@@ -251,8 +254,8 @@ class PostgresTarget:
         return bool(row[0])
 
     def _lacks(self, table: tuple[str, ...]) -> bool:
-        """Whether a table is to be made, by nobody else until this transaction ends: of two who
-        make one at once PostgreSQL lets one fail, also with IF NOT EXISTS.
+        """Whether a table must be created. Locks out other creators until this transaction ends:
+        PostgreSQL lets one of two simultaneous ones fail, also with IF NOT EXISTS.
         """
         if self._is_there(table):
             return False
@@ -260,7 +263,7 @@ class PostgresTarget:
         return not self._is_there(table)
 
     def _make(self, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
-        """The table, unless it is there; a state's is to have its key."""
+        """Creates the table, unless it exists; checks that a state's table has its key."""
         if self._columns == columns:
             return
         if self._lacks(self.table):
@@ -293,7 +296,7 @@ class PostgresTarget:
             copy.write(data)
 
     def close(self) -> None:
-        """Gives the connection up; what is open in it goes back."""
+        """Closes the connection; an open transaction is rolled back."""
         connection, self._connection, self._columns = self._connection, None, ()
         self._staged.clear()
         if connection is not None:
@@ -302,7 +305,7 @@ class PostgresTarget:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """What psycopg raises, in a sentence."""
+        """Turns errors of psycopg into errors for users."""
         try:
             yield
         except SourceError as error:  # no password; once there was one it may come again
@@ -321,7 +324,7 @@ class PostgresTarget:
 
 
 def library() -> ModuleType:
-    """psycopg; a ``SinkError`` that says how to get it."""
+    """Imports psycopg. Raises a ``SinkError`` that explains how to install it."""
     try:
         import psycopg
     except ImportError as error:
@@ -333,7 +336,9 @@ def library() -> ModuleType:
 
 
 def _with_timeout(psycopg: Any, silence: float) -> Any:
-    """psycopg's connection, on which silence of the server for so many seconds is an error."""
+    """Returns psycopg's connection class with an error when the server is silent for so many
+    seconds.
+    """
 
     class SilentError(psycopg.OperationalError, TimeoutError):  # type: ignore[misc]
         pass
@@ -360,19 +365,19 @@ def _with_timeout(psycopg: Any, silence: float) -> Any:
 
 
 def _comes_again(error: Any) -> bool:
-    """Whether a failure to connect, or to go on, may be over later: not a wrong password."""
+    """Whether a failure to connect, or to continue, may be temporary: not a wrong password."""
     text = str(error)
     return "FATAL" not in text or any(word in text for word in _COMES_AGAIN)
 
 
 def _line(error: Any) -> str:
-    """What PostgreSQL says, in a line without a dot."""
+    """Returns PostgreSQL's message, in a line without a dot."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
 def _quote(name: tuple[str, ...]) -> str:
-    """A name, with its schema if it has one, as SQL has it.
+    """Quotes a name, with its schema if it has one, for SQL.
 
     >>> _quoted(("public", 'a"b'))
     '"public"."a""b"'
@@ -388,7 +393,7 @@ def _place(who: str, value: Any) -> str:
 
 
 def _check_url(who: str, url: str) -> None:
-    """No password in it, and a database."""
+    """Checks that a URL has no password, and a database."""
     try:
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))

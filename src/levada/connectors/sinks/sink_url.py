@@ -1,11 +1,10 @@
-"""Where a query's reports go beside the files: a URL and options, as users say them.
+"""Parses the outputs of a query's reports besides files: a URL and options, as users write them.
 
     kafka://HOST:PORT[,HOST:PORT...]/TOPIC    format, tls, ca, cert, key, sasl, user, password
     postgresql://[USER@]HOST[:PORT]/DATABASE  table, as (changes, state), key, password
 
-Both take ``lost=stop|skip``: what happens if reports are gone that were not delivered. A password
-is said by its place (``connectors.config.secret_reference``). What is wrong with them is told
-before anything runs.
+Both accept ``lost=stop|skip``, for reports that were dropped before they were delivered. A password
+is a reference (``connectors.config.secret_reference``). Faults are reported before anything runs.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 
 @frozen
 class Destination:
-    """A URL and what is said of it.
+    """A URL and its options.
 
     >>> Destination("kafka://a:9092/hot", {"format": "csv"}).target("hot", "").name
     'kafka://a:9092/hot'
@@ -45,8 +44,8 @@ class Destination:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def target(self, query: str, owner: str) -> Target:
-        """The target of a query's reports; ``owner`` is the checkpoint's id. Connects to nothing.
-        Raises ``UsageError``.
+        """Makes the target of a query's reports; ``owner`` is the checkpoint's id. Does not
+        connect. Raises ``UsageError``.
         """
         scheme = next((s for s in _MAKERS if self.url.startswith(s)), None)
         if scheme is None:

@@ -1,10 +1,9 @@
-"""``--out -``: results on standard output, flushed at publication.
+"""Writes results to standard output for ``--out -``, flushed at publication.
 
 Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as
-it is committed. There are no names: after a crash the last epoch's lines may come again, as with
-every terminal. A reader that goes away (``| head``) is a ``SinkError``. CSV and TSV have one header
-a run, hence one query only, and formats of whole files are not for it (the command line checks
-both).
+it is committed. There are no names: after a crash the last epoch's lines may be repeated. A reader
+that ends (``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only.
+Formats of whole files are not supported (the command line checks both).
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from levada.errors import SinkError
 
 
 class StdoutSink:
-    """Writes batches to a binary stream; ``iso``: with times as texts, for people. Raises
-    ``UsageError`` where the format has no place for these.
+    """Writes batches to a binary stream. ``iso``: with times as texts, for people. Raises
+    ``UsageError`` if the format does not support these.
     """
 
     def __init__(self, form: Format, stream: BinaryIO, *, iso: bool = False) -> None:
@@ -41,7 +40,7 @@ class StdoutSink:
         self.unwritable: list[Unwritable] = []  # until they are fetched
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes and flushes; nothing is written for a batch without a line."""
+        """Writes and flushes a batch; writes nothing for a batch without a line."""
         try:
             encoded = records(self.format, query, variables, batch)
         except BaseException as error:
@@ -66,14 +65,16 @@ class StdoutSink:
         return []
 
     def _write(self, data: bytes) -> None:
-        """All of it: without a buffer (PYTHONUNBUFFERED) a pipe may take a part and say no more."""
+        """Writes all bytes: without a buffer (PYTHONUNBUFFERED) a pipe may silently accept a
+        part.
+        """
         rest = memoryview(data)
         while rest:
             rest = rest[self._stream.write(rest) :]
         self._stream.flush()
 
     def _forget_reader(self) -> None:
-        """Lets the interpreter's own flush at exit go nowhere, instead of failing once more."""
+        """Redirects the interpreter's own flush at exit, which would fail again."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

@@ -1,10 +1,10 @@
-"""Where a delivery takes a query's reports: a topic, a table.
+"""Defines the interface of targets to which a delivery writes a query's reports: a topic, a table.
 
-A target has a place of its own for how far it is, and writes what an epoch gave and that place in
-one transaction: so it has each report once, whenever who writes is killed, and nobody must look at
-what it has. Opening it ends the transaction that somebody before has left open, and keeps that one
-from writing again (fencing). What does not answer is ``TargetAwayError``, and opened again later;
-every other ``SinkError`` is for people.
+A target stores its own position, and writes the results of an epoch and the position in one
+transaction. So it has each report once, whenever the writer is killed, and its content need not be
+read. Opening it ends the open transaction of a previous writer, and prevents that one from writing
+again (fencing). An unavailable target is ``TargetAwayError``, and is opened again later; every
+other ``SinkError`` requires a person.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LOST = ("stop", "skip")
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far a target is: the last ``epoch`` that it has; the id of the last ``report`` in it
-    (MIN: none); ``since``: the plan version that first had the query, which tells apart those that
-    came under one name.
+    """The position of a target: the last ``epoch`` in it; the id of the last ``report`` in it (MIN:
+    none); ``since``: the plan version that first had the query, which distinguishes queries of one
+    name.
     """
 
     epoch: int = 0
@@ -38,7 +38,7 @@ class Position(msgspec.Struct, frozen=True):
 
 @frozen
 class Piece:
-    """What an epoch gave of a query, and where a target is that has it."""
+    """The results of a query in an epoch, and the position of a target that has them."""
 
     query: QueryPlan
     batch: Batch
@@ -47,44 +47,44 @@ class Piece:
 
 class Target(Protocol):
     """A topic or a table, for one query of one checkpoint. ``name``: its URL for people, without
-    user and password. ``skips``: reports that are gone may be missing. ``whole``: it needs all from
-    the query's beginning. ``unwritable``: the results that its format could not hold, until they
-    are fetched.
+    user and password. ``skips``: dropped reports may be missing. ``whole``: it needs all reports
+    from the query's beginning. ``unwritable``: the results that its format could not represent,
+    until they are fetched.
     """
 
     unwritable: list[Unwritable]
 
     @property
     def name(self) -> str:
-        """Its URL for people."""
+        """The URL for people."""
 
     @property
     def skips(self) -> bool:
-        """Whether reports that are gone may be missing."""
+        """Whether dropped reports may be missing."""
 
     @property
     def whole(self) -> bool:
         """Whether it needs all reports from the query's beginning."""
 
     def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
-        """Raises ``UsageError`` if it cannot hold the results of such a query."""
+        """Raises ``UsageError`` if the target cannot represent the results of such a query."""
 
     def open(self, known: Position | None) -> Position | None:
-        """Takes it, and tells how far it is; ``known``: how far the checkpoint knows it to be; None
-        of both: nothing was written yet. Raises ``SinkError``.
+        """Opens the target and returns its position. ``known``: the position in the checkpoint.
+        None for both: nothing was written yet. Raises ``SinkError``.
         """
 
     def write(self, piece: Piece) -> None:
-        """Writes a piece and its position, in one transaction. Raises ``SinkError``: then it is to
-        be opened again.
+        """Writes a piece and its position, in one transaction. Raises ``SinkError``: then open it
+        again.
         """
 
     def close(self) -> None:
-        """Gives it free, whatever has happened."""
+        """Closes the target, in any state."""
 
 
 def skips_of(who: str, options: Mapping[str, Any]) -> bool:
-    """Whether reports that are gone are left out (``lost=``). Raises ``UsageError``."""
+    """Whether dropped reports are skipped (``lost=``). Raises ``UsageError``."""
     lost = str(options.get("lost") or "stop")
     if lost not in _LOST:
         raise UsageError(f"{who}: lost is stop or skip, not {lost}.", hint=near(lost, _LOST))

@@ -1,13 +1,13 @@
-"""A feed as a stream: what comes is logged on a thread of its own, and acknowledged then.
+"""Reads a feed as a stream: a thread logs its messages, and then acknowledges them.
 
-    receiver's thread --buffer--> writer: log, fsync --> receiver.logged: acknowledge
+    receiver's thread --buffer--> writer: log, fsync --> receiver.acknowledge
                                                      --> source of files --> epochs
 
-A message that is in the log is in exactly one place of the stream, whatever dies: an intention
-holds rows of the log. What is not acknowledged is sent again by a broker of MQTT (at least once); a
-server of events is asked for what comes behind the last id in the log; a WebSocket says nothing
-twice. What is away is waited for, with pauses that double; ``away`` says so. A feed has no end, so
-one that is read ``once`` ends after its ``idle`` without a message.
+A logged message is in exactly one place of the stream, whichever process crashes: an intention has
+rows of the log. A broker of MQTT sends unacknowledged messages again (at least once). A server of
+events is asked for events after the last id in the log. A WebSocket repeats nothing. An unavailable
+feed is retried, with pauses that double; ``away`` returns the reason. A feed has no end, so one
+that is read ``once`` ends after its ``idle`` without a message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATIENCE = 10.0  # s that a feed that never answered has at the start
 
 
 class Line(Protocol):
-    """What a receiver is told of the stream, and tells."""
+    """The stream, as a receiver sees and informs it."""
 
     feed: FeedConfig
     stream: str
@@ -45,23 +45,23 @@ class Line(Protocol):
     note: str  # of the last message that is durable
 
     def put(self, message: Message) -> None:
-        """A message came; waits while there is no room. Returns when it is on its way."""
+        """Adds a message; waits while there is no room."""
 
     def up(self) -> None:
-        """The feed answers: what comes from now on is received."""
+        """Notes that the feed responds: later messages are received."""
 
     def down(self, why: str, *, refused: bool = False) -> None:
-        """It does not; ``refused``: nor will it, as things are."""
+        """Notes that the feed does not respond; ``refused``: retrying will not help."""
 
 
 class Receiver(Protocol):
-    """One connection to a feed, made again whenever it breaks."""
+    """Connects to a feed, again whenever the connection breaks."""
 
     def start(self) -> None:
         """Connects, on a thread of its own."""
 
     def acknowledge(self, messages: list[Message]) -> None:
-        """These are durable."""
+        """Acknowledges durable messages."""
 
     def stop(self) -> None:
         """Ends the connection."""
@@ -69,7 +69,7 @@ class Receiver(Protocol):
 
 class FeedSpool:
     """The spool of one feed; ``config`` is the stream of the log's files. ``listen`` makes its
-    receiver. ``kept``: the checkpoint outlives the engine, so the other side is to know it again.
+    receiver. ``kept``: the checkpoint outlives the engine, so the other side must recognize it.
     """
 
     def __init__(
@@ -94,19 +94,19 @@ class FeedSpool:
     # -- for the driver --
 
     def open_in(self, folder: Path) -> None:
-        """Says where the log is, before the start."""
+        """Sets the folder of the log, before the start."""
         self.folder = folder
         self.config = replace(self.config, path=str(folder / "data"), settled=True)
 
     @property
     def away(self) -> str:
-        """Why nothing comes; "" if the feed answers."""
+        """Returns why no messages arrive; "" if the feed responds."""
         if self._full:
             return f"The stream {self.stream} waits: {MOST >> 20} MB of it are not read yet."
         return self._away
 
     def start(self, *, once: bool) -> None:
-        """Listens from now on; with ``once`` until nothing comes for ``idle``."""
+        """Starts to listen; with ``once`` until no message arrives for ``idle``."""
         if once and self.config.idle is None:
             raise UsageError(
                 f"The stream {self.stream} has no end, so --once cannot tell when it is over.",
@@ -127,7 +127,7 @@ class FeedSpool:
             self.check()
 
     def _await_answer(self) -> None:
-        """One that has never answered is not waited for for long: its address may be wrong."""
+        """Waits briefly for the first response of a feed: its address may be wrong."""
         known = self.folder / "known"
         if known.exists() and not self._once:
             return
@@ -151,17 +151,17 @@ class FeedSpool:
                 self._room.wait(max(left, TOGETHER))
 
     def check(self) -> None:
-        """Raises what made it fail."""
+        """Raises the error that made the spool fail."""
         if self._failure is not None:
             raise self._failure
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes what lies before a committed position."""
+        """Deletes the files before a committed position."""
         if self._log is not None:
             self._log.forget(position)
 
     def stop(self) -> None:
-        """Listens no more; what has come is logged."""
+        """Stops listening; logs the received messages."""
         if self._receiver is None:
             return
         with self._room:
@@ -175,7 +175,7 @@ class FeedSpool:
     # -- for the receiver --
 
     def put(self, message: Message) -> None:
-        """A message came."""
+        """Adds a message."""
         with self._room:
             self._room.wait_for(lambda: self._stopped or len(self._buffer) < BUFFER)
             if not self._stopped:
@@ -185,14 +185,14 @@ class FeedSpool:
                 self._room.notify_all()
 
     def up(self) -> None:
-        """The feed answers."""
+        """Notes that the feed responds."""
         if not self._up:
             self.heard = time.monotonic()
         self._away, self._up = "", True
         self._answered.set()
 
     def down(self, why: str, *, refused: bool = False) -> None:
-        """The feed does not answer."""
+        """Notes that the feed does not respond."""
         self._reason = why.strip().rstrip(".")
         self._away = f"The stream {self.stream} waits for {self.feed.server}: {self._reason}."
         if refused:
@@ -211,7 +211,7 @@ class FeedSpool:
                 self._room.notify_all()
 
     def _next(self) -> list[Message] | None:
-        """What has come; None at the end."""
+        """Returns the received messages; None at the end."""
         with self._room:
             self._room.wait_for(lambda: bool(self._buffer) or self._stopped)
             if self._buffer:

@@ -1,12 +1,12 @@
-"""The log of a feed: messages that nobody sends again, durable before they are acknowledged.
+"""Logs the messages of a feed, which its sender does not repeat: they are durable before they are
+acknowledged.
 
     spool/HASH/data/000000000000012-0000003.x78af5f94892f3950.parquet
             three messages, from the stream's number 12 on
 
-A file is there whole or not at all, and one writer makes them. Its name says how many messages have
-been here with it; the last one is never deleted, so that this and the note of who sends them (the
-id after which it goes on) outlive everything. Cost: two fsyncs a file, for whatever has come since
-the one before.
+A file is written completely or not at all, by one writer. Its name contains the number of messages
+so far. The last file is never deleted, so that this number and the note of the sender (the id after
+which it continues) survive. Cost: two fsyncs a file, for all messages since the previous one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LOOK = 0.5  # s between two looks at how many there are
 
 @frozen
 class Message:
-    """What came. ``time``: when, ms; ``note``: the id after which one goes on once it is durable
-    ("": it has none); ``receipt``: by what it is acknowledged; ``headers``: names and values;
-    ``fault``: why it cannot be read, if so: it is a dead letter.
+    """A received message. ``time``: its arrival, ms. ``note``: the id after which the sender
+    continues once it is durable ("": none). ``receipt``: for its acknowledgement. ``headers``:
+    names and values. ``fault``: why it cannot be read, if so: it is a dead letter.
     """
 
     payload: bytes
@@ -43,7 +43,7 @@ class Message:
 
 
 class Log:
-    """The files of one stream, from the side of who writes them."""
+    """The files of one stream, for their writer."""
 
     def __init__(self, data: Path) -> None:
         self._batches = Batches(data)
@@ -54,7 +54,7 @@ class Log:
         self._size, self._looked = 0, float("-inf")
 
     def append(self, messages: Sequence[Message]) -> None:
-        """When this returns they are durable. Raises ``SinkError``."""
+        """Writes messages durably. Raises ``SinkError``."""
         for part in _parts(messages):
             note = next((m.note for m in reversed(part) if m.note), self.note)
             data = log_file(
@@ -71,14 +71,14 @@ class Log:
             self._size += len(data)
 
     def full(self) -> bool:
-        """Whether so much waits to be read that nothing more is taken."""
+        """Whether so much is unread that no more messages are accepted."""
         if self._size >= MOST and time.monotonic() - self._looked >= LOOK:
             self._looked = time.monotonic()
             self._size = sum(map(_size, self._batches.data.iterdir()))
         return self._size >= MOST
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes what lies before a committed position."""
+        """Deletes the files before a committed position."""
         self._batches.forget(position)
 
 
@@ -90,7 +90,7 @@ def _size(path: Path) -> int:
 
 
 def _parts(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """Messages by files."""
+    """Divides messages into files."""
     parts, start, size = [], 0, 0
     for at, message in enumerate(messages):
         if at > start and size + len(message.payload) > LARGEST:

@@ -1,5 +1,5 @@
-"""Rows that come from another process (``--stream NAME=push:``): the server's, which has looked at
-them and answers when they are durable.
+"""Spools rows that another process pushes (``--stream NAME=push:``). The server checks the rows and
+responds when they are durable.
 
     spool/HASH/data/000000000000012.x78af5f94892f3950.nq        what came within some milliseconds
     spool/HASH/data/000000000000013.x8b17699e59f0a17b.w70.nq    the same, and that nothing before
@@ -8,9 +8,9 @@ them and answers when they are durable.
                                          was, sealed
     spool/HASH/push                      that it is such a stream
 
-The server writes, the engine reads and deletes; the last batch stays, so that its name says what
-has been here. Keys are written before their batch, and count once that is there: so what is sent
-again is known, whoever died when.
+The server writes, the engine reads and deletes. The last batch stays, since its name contains the
+progress. Keys are written before their batch, and count when that exists. So repeated requests are
+recognized, whichever process crashes.
 """
 
 from __future__ import annotations
@@ -40,43 +40,43 @@ WAY = "delete that file: what is sent again with its keys is taken twice then"
 
 
 class PushSpool:
-    """The engine's side: ``config`` is the stream of the files."""
+    """The engine's side; ``config`` is the stream of the files."""
 
     def __init__(self, config: StreamConfig, folder: Path) -> None:
         self.config = config
         self.open_in(folder)
 
     def open_in(self, folder: Path) -> None:
-        """Says where it is, before the start."""
+        """Sets the folder, before the start."""
         self.config = replace(self.config, path=str(folder / "data"), settled=True)
         self._batches, self._mark = Batches(folder / "data"), folder / MARK
 
     def start(self, *, once: bool) -> None:
-        """Makes the folder; with ``once`` what is there is what is read."""
+        """Makes the folder; with ``once`` only the present batches are read."""
         self._batches.make()
         self._mark.touch(file_mode(self._mark.parent))
 
     def check(self) -> None:
-        """Nothing of it can fail here."""
+        """Does nothing: this side cannot fail."""
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes what lies before a committed position."""
+        """Deletes the batches before a committed position."""
         self._batches.forget(position)
 
     def stop(self) -> None:
-        """Others may go on to write."""
+        """Does nothing: other processes may continue to write."""
 
 
 class Seen(NamedTuple):
-    """When something with a key came, by the clock of durations (ms), and what it was."""
+    """The arrival time of data with a key, by the clock of durations (ms), and their digest."""
 
     came: int
     sent: str
 
 
 class PushLog:
-    """The server's side. One at a time writes. ``clock``: of durations, ms; the age of a key of a
-    life before counts from the start of this one.
+    """The server's side, with one writer at a time. ``clock``: of durations, ms; the age of a key
+    of a previous process counts from the start of this one.
     """
 
     def __init__(self, data: Path, form: str, clock: Callable[[], int] = elapsed_ms) -> None:
@@ -88,8 +88,8 @@ class PushLog:
         self._seen: dict[str, Seen] = self._read_keys()
 
     def find_by_key(self, key: str) -> str | None:
-        """What was sent with a key, as ``append`` was told; None for a key that is new, or was here
-        long ago.
+        """Returns the digest of the data with a key, as passed to ``append``; None for a new or an
+        old key.
         """
         seen = self._seen.get(key)
         if seen is None or seen.came < self._clock() - REMEMBERED:
@@ -97,9 +97,8 @@ class PushLog:
         return seen.sent
 
     def append(self, data: bytes, keys: Mapping[str, str], complete: int = MIN) -> None:
-        """A batch; when this returns it is durable. ``keys``: of what is in it, and a digest of
-        what was sent with each. ``complete``: nothing before this time (ms) follows, if that was
-        said. Raises ``SinkError``.
+        """Writes a batch durably. ``keys``: of its data, with a digest of the data of each.
+        ``complete``: no earlier time (ms) follows, if that was declared. Raises ``SinkError``.
         """
         name = f"{self._last + 1:015d}"
         if keys:
@@ -118,7 +117,7 @@ class PushLog:
         self._seen |= {key: Seen(now, sent) for key, sent in keys.items()}
 
     def backlog(self) -> int:
-        """The bytes of the batches behind the one that is being read."""
+        """Returns the bytes of the batches after the one that is being read."""
         sizes: dict[str, int] = {}
         for path in self._batches.data.iterdir():
             if not path.name.startswith("."):
@@ -127,7 +126,9 @@ class PushLog:
         return sum(size for name, size in sizes.items() if name != min(sizes))
 
     def _read_keys(self) -> dict[str, Seen]:
-        """The keys that still count. Raises ``CheckpointError`` for a damaged file of them."""
+        """Returns the keys that still count. Raises ``CheckpointError`` for a damaged file of
+        keys.
+        """
         seen: dict[str, Seen] = {}
         for path in self._key_files():
             if _number(path.name) <= self._last:
@@ -155,7 +156,7 @@ class PushLog:
 
 
 def read_keys(path: Path) -> dict[str, str]:
-    """The keys in a file, and of what each was. Raises ``CheckpointError``."""
+    """Reads the keys in a file, with their digests. Raises ``CheckpointError``."""
     try:
         data = unseal(path.read_bytes())
     except OSError as error:
@@ -167,7 +168,7 @@ def read_keys(path: Path) -> dict[str, str]:
 
 
 def push_spool(config: StreamConfig, root: Path) -> PushSpool:
-    """The spool of a pushed stream. Raises ``UsageError`` for what needs a file."""
+    """Makes the spool of a pushed stream. Raises ``UsageError`` for options that need a file."""
     wrong = (
         (config.format not in FORMATS, f"comes as {', '.join(FORMATS)}", "Say format=nq."),
         (
@@ -187,7 +188,7 @@ def push_spool(config: StreamConfig, root: Path) -> PushSpool:
 
 
 def is_pushed(config: StreamConfig) -> bool:
-    """Whether the files of a stream are pushed ones."""
+    """Whether the files of a stream are pushed."""
     return (Path(config.path).parent / MARK).exists()
 
 

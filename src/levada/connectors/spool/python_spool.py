@@ -1,16 +1,16 @@
-"""Frames, iterables and pushed rows as a stream: batches of a spool, each durable before it counts.
+"""Spools frames, iterables and pushed rows as a stream: batches that are durable before they count.
 
-The name of a batch says how many rows of the stream there are with it, and which frame was the last
-to be given (a digest of its content):
+The name of a batch contains the number of rows of the stream up to it, and identifies the last
+frame (a digest of its content):
 
     000000000012000-0123456789abcdef.x78af5f94892f3950.parquet
 
-- A frame, graph or list is one batch. A later engine on the checkpoint to which it is given again
-  finds that it has been here; another one follows it.
-- An iterable is pulled on a thread of its own, into a buffer of bounded size; what was pulled is
-  written before each epoch. Where the source is a function, it is called with the number of rows
-  that are in the spool: so a later engine goes on, each row exactly once. An iterable that is given
-  again to a later engine is pulled from its beginning again.
+- A frame, graph or list is one batch. If a later engine on the checkpoint receives it again, it
+  recognizes it; another one follows it.
+- An iterable is pulled on a thread of its own, into a buffer of bounded size; pulled rows are
+  written before each epoch. If the source is a function, it is called with the number of rows in
+  the spool: so a later engine continues, each row exactly once. An iterable that a later engine
+  receives again is pulled from its beginning again.
 - ``push`` returns when its rows are durable.
 """
 
@@ -51,7 +51,7 @@ _OWN = ("columns", "text", "tuples")
 
 
 class PythonSpool:
-    """One source and its folder; ``config`` is the stream of the files that it writes."""
+    """The spool of one source; ``config`` is the stream of the files that it writes."""
 
     def __init__(self, shape: Shape, source: Source) -> None:
         self.config = shape.config
@@ -64,18 +64,18 @@ class PythonSpool:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of its statements; none of tuples."""
+        """The columns of its statements; none for tuples."""
         return self._shape.columns
 
     @property
     def durable_rows(self) -> int:
-        """How many rows of the stream have been durable so far."""
+        """The number of rows of the stream that have been durable so far."""
         if not self._batches.data.exists():
             return 0
         return _parts(self._batches.last)[0]
 
     def push(self, rows: Rows) -> None:
-        """More rows; when this returns they are durable, or will be when the engine starts."""
+        """Adds rows; when this returns they are durable, or will be when the engine starts."""
         batches = list(self._shape.batches(rows))
         with self._lock:
             if not self._started:
@@ -87,12 +87,12 @@ class PythonSpool:
     # -- for the driver --
 
     def open_in(self, folder: Path) -> None:
-        """Says where its batches are, before the start."""
+        """Sets the folder of the batches, before the start."""
         self.config = replace(self.config, path=str(folder / "data"))
         self._batches = Batches(folder / "data")
 
     def start(self, *, once: bool) -> None:
-        """Writes what is whole; an iterable is pulled from now on, with ``once`` to its end."""
+        """Writes a complete source; starts to pull an iterable, with ``once`` to its end."""
         self._batches.make()
         source = self._source
         with self._lock:
@@ -112,7 +112,7 @@ class PythonSpool:
             self._pull = _Pull(self._translated_errors(rows), self.config.name)
 
     def check(self) -> None:
-        """Writes what has been pulled. Raises ``EngineError`` if the source has failed."""
+        """Writes the pulled rows. Raises ``EngineError`` if the source has failed."""
         if self._pull is None:
             return
         if rows := self._pull.take():
@@ -126,7 +126,7 @@ class PythonSpool:
         self._batches.forget(position)
 
     def stop(self) -> None:
-        """Ends pulling; what has been pulled is written."""
+        """Stops pulling; writes the pulled rows."""
         if self._pull is not None:
             self._pull.stop()
             if rows := self._pull.take(now=True):
@@ -142,7 +142,7 @@ class PythonSpool:
             self._batches.write_rows(stem, f".{self.config.format}", batch)
 
     def _translated_errors(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """What the user's code raises, in a sentence."""
+        """Turns exceptions of the user's code into errors for users."""
         try:
             yield from rows
         except LevadaError:
@@ -154,12 +154,12 @@ class PythonSpool:
 
 
 def _is_whole(source: Source) -> TypeGuard[Rows]:
-    """Whether all rows of a source are there: it is one batch, which is known again."""
+    """Whether all rows of a source are present: then it is one batch, which is recognized again."""
     return isinstance(source, ArrowFrame | RdfGraph | Sequence)
 
 
 class _Pull:
-    """A thread that takes rows from an iterable, as far ahead as the buffer is long."""
+    """Pulls rows from an iterable on a thread, as far ahead as the buffer permits."""
 
     def __init__(self, rows: Iterator[Row], name: str) -> None:
         self._rows = rows
@@ -171,7 +171,7 @@ class _Pull:
         threading.Thread(target=self._run, name=f"levada source {name}", daemon=True).start()
 
     def take(self, *, now: bool = False) -> list[Row]:
-        """What has been pulled since the last time, if that is not too short ago."""
+        """Returns the rows pulled since the last call, if that is not too recent."""
         if not now and time.monotonic() - self._taken < AGE:
             return []
         with self._room:
@@ -181,7 +181,7 @@ class _Pull:
             return rows
 
     def stop(self) -> None:
-        """Takes no further row."""
+        """Stops pulling."""
         with self._room:
             self._stopped = True
             self._room.notify()
@@ -200,7 +200,7 @@ class _Pull:
 
 
 def python_spool(name: str, source: Source, root: Path, settings: Mapping[str, Any]) -> PythonSpool:
-    """The spool of ``engine.stream(name, source, columns= | schema=, ...)``. Raises
+    """Makes the spool of ``engine.stream(name, source, columns= | schema=, ...)``. Raises
     ``UsageError``.
     """
     known = (ArrowFrame, RdfGraph, Iterable)
@@ -271,7 +271,7 @@ def _check_given(name: str, source: Source, settings: Mapping[str, Any], tuples:
 
 
 def _check_time(name: str, frame: pl.DataFrame, time_: str) -> None:
-    """Where the times of a frame are must be said, unless it is in ``ts``."""
+    """Checks that a frame has its time column; without ``time=`` the column ``ts``."""
     column = time_.partition(":")[2]
     if column in frame.columns:
         return
@@ -283,13 +283,13 @@ def _check_time(name: str, frame: pl.DataFrame, time_: str) -> None:
 
 
 def _parts(name: str) -> tuple[int, str]:
-    """How many rows there are with a batch, and which frame was the last."""
+    """Returns the number of rows up to a batch, and the digest of the last frame."""
     count, _, rest = name.partition("-")
     return (int(count), rest.partition(".")[0]) if name else (0, _NO_FRAME)
 
 
 def _digest(batch: Batch) -> str:
-    """What tells frames apart."""
+    """Returns the digest that identifies a frame."""
     if isinstance(batch, pl.Series):
         return xxhash.xxh3_64_hexdigest(join_lines(batch))
     whole = io.BytesIO()

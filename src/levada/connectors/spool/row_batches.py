@@ -1,4 +1,4 @@
-"""What Python's users have, as batches of a spool: frames, RDF graphs, rows.
+"""Converts the data of Python users into batches of a spool: frames, RDF graphs, rows.
 
     a frame (whatever exports Arrow)     tuples; with ``columns`` statements
     an RDF graph (RDFLib's)              its triples
@@ -6,9 +6,9 @@
                                          their times; (graph, time); with a schema tuples, as
                                          mappings or sequences
 
-A term is an N-Triples text, a term of RDFLib, or a value of Python or of a frame's column that is
-no text: that stands for its literal. Cost: Arrow's and Polars', a few operations a column; of rows
-that are Python objects one loop over their values, here and nowhere else.
+A term is an N-Triples text, a term of RDFLib, or a non-text value of Python or of a frame's column,
+which represents its literal. Cost: a few operations of Arrow and Polars a column; one loop over the
+values of rows that are Python objects, only here.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class RdfGraph(Protocol):
     """An RDFLib graph."""
 
     def triples(self, triple: tuple[None, None, None], /) -> Iterable[object]:
-        """Those that match."""
+        """Returns the triples that match."""
 
     def serialize(self, destination: None = None, format: str = "nt") -> str:
-        """Its triples as a text."""
+        """Returns its triples as a text."""
 
 
 Row = Sequence[object] | Mapping[str, object] | str
@@ -66,14 +66,14 @@ Rows = ArrowFrame | RdfGraph | Iterable[Row]
 
 @frozen
 class Shape:
-    """What rows of a stream are: statements of ``columns`` (their last is the time), or tuples."""
+    """The shape of a stream's rows: statements of ``columns`` (the last is the time), or tuples."""
 
     config: StreamConfig
     columns: tuple[str, ...] = ()
 
     @property
     def _types(self) -> dict[str, pl.DataType | None]:
-        """The columns of tuples; the time's has any type unless the schema says one."""
+        """Returns the columns of tuples; the time's has any type unless the schema declares one."""
         types: dict[str, pl.DataType | None] = {
             name: _TYPES[kind] if self.config.mapping is None else None
             for name, kind in self.config.read_columns
@@ -83,8 +83,8 @@ class Shape:
         return types
 
     def batches(self, rows: Rows, most: int | None = CHUNK) -> Iterator[pl.DataFrame | pl.Series]:
-        """The rows as batches: frames of tuples, lines of statements; ``most`` rows of an iterable
-        in each. Raises ``UsageError``.
+        """Yields the rows as batches: frames of tuples, lines of statements; with at most ``most``
+        rows of an iterable. Raises ``UsageError``.
         """
         if isinstance(rows, RdfGraph):
             lines = graph_lines(rows)
@@ -117,7 +117,7 @@ class Shape:
         )
 
     def of_rows(self, rows: Sequence[Row]) -> pl.DataFrame | pl.Series:
-        """A batch of rows that are Python objects. Raises ``UsageError``."""
+        """Returns a batch of rows that are Python objects. Raises ``UsageError``."""
         if self.columns:
             return pl.concat(
                 [
@@ -153,7 +153,9 @@ class Shape:
             raise self._wrong(str(error)) from error
 
     def _lines(self, rows: Sequence[Row]) -> pl.Series:
-        """Rows that are all lines, all graphs with their times, or all statements."""
+        """Returns the lines of rows that are all lines, all graphs with their times, or all
+        statements.
+        """
         first = rows[0]
         if isinstance(first, str):
             return pl.Series("line", [f"{str(row).strip(chr(10) + chr(13))}\n" for row in rows])
@@ -185,7 +187,7 @@ class Shape:
 
 
 def _times(values: Sequence[object]) -> pl.Series:
-    """Event times of any types; where these differ, as texts."""
+    """Returns event times of any types; as texts if these differ."""
     try:
         return pl.Series(values)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
@@ -193,7 +195,8 @@ def _times(values: Sequence[object]) -> pl.Series:
 
 
 def frame_of(rows: ArrowFrame) -> pl.DataFrame:
-    """A frame of whatever exports Arrow; an index of pandas is a column if it has a name.
+    """Returns a frame of an object that exports Arrow; an index of pandas is a column if it has a
+    name.
 
     >>> frame_of(pl.DataFrame({"a": [1]})).rows()
     [(1,)]
@@ -204,7 +207,7 @@ def frame_of(rows: ArrowFrame) -> pl.DataFrame:
 
 
 def schema_of(frame: pl.DataFrame) -> dict[str, str]:
-    """The columns of a frame that tuples can have, with the words of their types.
+    """Returns the columns of a frame that tuples can have, with the words of their types.
 
     >>> schema_of(pl.DataFrame({"k": [1], "at": [datetime(2024, 1, 1)]}))
     {'k': 'integer'}
@@ -223,13 +226,13 @@ def schema_of(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def graph_lines(graph: RdfGraph) -> pl.Series:
-    """The triples of an RDF graph as lines, those of a subject together."""
+    """Returns the triples of an RDF graph as lines, grouped by subject."""
     lines = [line for line in graph.serialize(format="nt").split("\n") if line.strip()]
     return pl.Series("line", [f"{line}\n" for line in sorted(lines)], pl.String)
 
 
 def _by_subject(lines: pl.Series) -> pl.Series:
-    """The lines, those of each subject with those of the blank nodes that it reaches."""
+    """Orders lines by subject, each with the lines of the blank nodes that it reaches."""
     # here: nobody waits for the parser who pushes no graph
     from levada.connectors.ingest.parse.ntriples import parse
     from levada.connectors.ingest.subject_descriptions import describe_subjects
@@ -243,7 +246,7 @@ def _by_subject(lines: pl.Series) -> pl.Series:
 
 
 def _triples_at(graph: RdfGraph, time: object) -> pl.Series:
-    """The triples of a graph, all at one time."""
+    """Returns the triples of a graph, all at one time."""
     text = str(time_text(time))
     said = text if text.startswith('"') else f'"{text}"'
     return graph_lines(graph).str.replace(r"\s*\.\s*$", f" {said} .\n")
@@ -256,7 +259,7 @@ def _check_width(row: Row, width: int) -> Sequence[object]:
 
 
 def _group_alike(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Neighbours that are lines, or graphs, or statements."""
+    """Yields neighbours of one kind: lines, graphs, or statements."""
     start = 0
     for i in range(1, len(rows) + 1):
         if i == len(rows) or _kind(rows[i]) != _kind(rows[start]):
@@ -269,7 +272,7 @@ def _kind(row: Row) -> tuple[bool, bool]:
 
 
 def term_text(value: object) -> str | None:
-    """A term as an N-Triples text.
+    """Returns a term as an N-Triples text.
 
     >>> term_text(5), term_text("<http://e/a>"), term_text(None)
     ('"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '<http://e/a>', None)
@@ -288,7 +291,7 @@ def term_text(value: object) -> str | None:
 
 
 def _n_triples(term: object) -> str:
-    """A term of RDFLib, which prints some literals as Turtle does."""
+    """Returns a term of RDFLib as N-Triples; RDFLib itself prints some literals as Turtle."""
     from levada.core.rdf_terms import STRING, Literal
 
     datatype, language = getattr(term, "datatype", None), getattr(term, "language", None)
@@ -309,8 +312,8 @@ _DOUBLES: dict[str, str] = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 
 
 def time_text(value: object) -> str | None:
-    """An event time as a text, or a term of RDFLib as its literal. A datetime without a zone is
-    UTC.
+    """Returns an event time as a text, or a term of RDFLib as its literal. A datetime without a
+    zone is UTC.
 
     >>> time_text(1000), time_text(datetime(2024, 1, 1)), time_text("2024-01-01T00:00:00Z")
     ('1000', '2024-01-01T00:00:00Z', '2024-01-01T00:00:00Z')
@@ -323,7 +326,7 @@ def time_text(value: object) -> str | None:
 
 
 def with_terms(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The columns as terms: texts as they are, values as their literals."""
+    """Converts the columns to terms: texts unchanged, values as their literals."""
     return frame.with_columns(_terms(name, frame.schema[name]) for name in columns)
 
 

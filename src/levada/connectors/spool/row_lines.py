@@ -1,10 +1,10 @@
-"""Rows of a user's table as lines of N-Triples or N-Quads with their times: a row is one line,
-whatever its columns hold.
+"""Writes rows of a user's table as lines of N-Triples or N-Quads with their times: a row is one
+line, whatever its columns contain.
 
 A line break within a literal becomes its escape. A row with a column that is not exactly one term
-(nothing, two terms, a comment) would otherwise be read as another statement, or as none: it becomes
-a line that cannot be well-formed, so that it goes to the dead letters as a whole. Cost: a few
-string operations of Polars a row.
+(empty, two terms, a comment) could otherwise be read as another statement, or as none. It becomes
+an ill-formed line, so that the whole row becomes a dead letter. Cost: a few string operations of
+Polars a row.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MARK = "not one term in each column: "
 
 
 def statement_lines(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
-    r"""The line of each row; ``columns`` are subject, predicate, object, perhaps the graph (null:
-    none), and the time.
+    r"""Returns the line of each row. ``columns`` are subject, predicate, object, perhaps the graph
+    (null: none), and the time.
 
     >>> row = pl.DataFrame({"s": ["<a:s>"], "p": ["<a:p>"], "o": ['"x"'], "ts": [5]})
     >>> statement_lines(row, ("s", "p", "o", "ts")).to_list()
@@ -51,7 +51,7 @@ def statement_lines(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
 
 
 def text_lines(rows: pl.DataFrame, column: str) -> pl.Series:
-    r"""A column of lines as it is; null is no line.
+    r"""Returns a column of lines unchanged; null is no line.
 
     >>> text_lines(pl.DataFrame({"line": ["<a:s> <a:p> <a:o> 5 .", None]}), "line").to_list()
     ['<a:s> <a:p> <a:o> 5 .\n']
@@ -61,8 +61,8 @@ def text_lines(rows: pl.DataFrame, column: str) -> pl.Series:
 
 
 def _time(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """The event time of each row as a further term: a literal as it is, else in quotes; without a
-    zone it is UTC.
+    """Returns the event time of each row as an additional term: a literal unchanged, else in
+    quotes; without a zone it is UTC.
     """
     time = pl.col(name)
     kind = rows[name].dtype

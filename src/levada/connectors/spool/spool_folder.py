@@ -1,8 +1,8 @@
-"""The folder of a spool: batches by names that rise, and that have the hash of what is in them
+"""Writes the batches in the folder of a spool, under ascending names with the hash of their content
 (``connectors.sources.spooled_files``).
 
-Exactly once: a batch is a file that is durable before anybody counts on it, and the last one is
-never deleted, so that its name says what has been here. Cost: two fsyncs a batch.
+Delivery is exactly once: a batch is a file that is durable before it counts. The last one is never
+deleted, since its name contains the progress. Cost: two fsyncs a batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from levada.core.text_columns import join_lines
 
 
 def spool_folder(root: Path, stream: str) -> Path:
-    """Where the spool of a stream is, below a checkpoint."""
+    """Returns the folder of a stream's spool below a checkpoint."""
     return root / "spool" / xxhash.xxh3_64_hexdigest(stream.encode())
 
 
@@ -45,12 +45,12 @@ class Batches:
         return max(names, default="")
 
     def write(self, stem: str, ending: str, data: bytes) -> None:
-        """A batch; when this returns it is durable. Raises ``SinkError``."""
+        """Writes a batch durably. Raises ``SinkError``."""
         path = self.data / spooled_name(stem, ending, data)
         write_atomic(path, data, file_mode(self.data))
 
     def write_rows(self, stem: str, ending: str, rows: pl.DataFrame | pl.Series) -> None:
-        """A batch: a frame as Parquet, lines as they are. Raises ``SinkError``."""
+        """Writes a batch durably: a frame as Parquet, lines unchanged. Raises ``SinkError``."""
         if isinstance(rows, pl.Series):
             self.write(stem, ending, join_lines(rows))
             return

@@ -1,11 +1,11 @@
-"""Standard input as a stream (``--stream NAME=-``): whole lines, which are durable before an epoch
-counts on them, so that whatever is done again reads the same.
+"""Reads standard input as a stream (``--stream NAME=-``): whole lines, which are durable before an
+epoch reads them, so that a repeated epoch reads the same.
 
-A thread reads as far ahead as the buffer is long; before each epoch what has come is written as a
-file of the spool, up to the end of a line (of CSV: of a record). A line that is not ended waits for
-its end, or for that of the input. Each file of CSV begins with the header, which is the first line
-of the input. Input that is one JSON array over several lines is written as a line for each file,
-which is not a row. A later run on the checkpoint goes on with its own standard input.
+A thread reads ahead up to the size of the buffer. Before each epoch the received data are written
+as a file of the spool, up to the end of a line (of CSV: of a record). An incomplete line waits for
+its end, or for that of the input. Each file of CSV begins with the header, the first line of the
+input. A JSON array over several lines is written as one line for each file, which is not a row. A
+later run on the checkpoint continues with its own standard input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READ = 1 << 16
 
 
 class StdinSpool:
-    """Standard input, or another descriptor, and its folder."""
+    """The spool of standard input, or of another descriptor."""
 
     def __init__(self, config: StreamConfig, data: Path, descriptor: int = 0) -> None:
         self.config = config
@@ -47,12 +47,12 @@ class StdinSpool:
         self._failure: OSError | None = None
 
     def open_in(self, folder: Path) -> None:
-        """Says where its batches are, before the start."""
+        """Sets the folder of the batches, before the start."""
         self.config = replace(self.config, path=str(folder / "data"), settled=True)
         self._batches = Batches(folder / "data")
 
     def start(self, *, once: bool) -> None:
-        """Reads from now on; with ``once`` to the end of the input."""
+        """Starts to read; with ``once`` to the end of the input."""
         self._batches.make()
         if not once:
             threading.Thread(target=self._read, name="levada stdin", daemon=True).start()
@@ -64,18 +64,18 @@ class StdinSpool:
         self._write()
 
     def check(self) -> None:
-        """Writes what has come. Raises ``EngineError`` if it cannot be read."""
+        """Writes the received lines. Raises ``EngineError`` if the input cannot be read."""
         if time.monotonic() - self._written >= AGE:
             self._write()
         if self._failure is not None:
             raise EngineError(f"Standard input cannot be read: {self._failure.strerror}.")
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes what lies before a committed position."""
+        """Deletes the batches before a committed position."""
         self._batches.forget(position)
 
     def stop(self) -> None:
-        """Reads no more; what has come is written."""
+        """Stops reading; writes the received lines."""
         with self._room:
             self._stopped = True
             self._room.notify()
@@ -83,7 +83,7 @@ class StdinSpool:
             self._write()
 
     def _read(self) -> None:
-        """The thread: until the input or the engine ends."""
+        """Runs the thread: reads until the input or the engine ends."""
         try:
             while not self._ended and not self._stopped:
                 self._take(os.read(self._descriptor, _READ))
@@ -100,7 +100,7 @@ class StdinSpool:
                 self._ended = True
 
     def _write(self) -> None:
-        """A file of the whole lines that have come."""
+        """Writes a file of the received whole lines."""
         with self._room:
             whole = self._whole()
             data = bytes(self._buffer[:whole])
@@ -117,8 +117,8 @@ class StdinSpool:
             self._batches.write(f"{number:015d}", ending, text)
 
     def _as_lines(self, data: bytes) -> bytes:
-        """The lines that come next; of a JSON value over several lines one that is not an object,
-        so that none of its elements is taken for a row.
+        """Returns the next lines; for a JSON value over several lines one that is not an object, so
+        that none of its elements is read as a row.
         """
         if self.config.format != "ndjson":
             return data
@@ -127,7 +127,9 @@ class StdinSpool:
         return b"[%s\n" % re.sub(rb"[\r\n]", b" ", data) if is_one else data
 
     def _whole(self) -> int:
-        """How much of the buffer are whole lines, or records; all of it at the end."""
+        """Returns the length of the whole lines, or records, in the buffer; all of it at the
+        end.
+        """
         if self._ended and self._buffer:
             if not self._buffer.endswith(b"\n"):
                 self._buffer += b"\n"
@@ -141,7 +143,9 @@ class StdinSpool:
 
 
 def stdin_spool(config: StreamConfig, root: Path) -> StdinSpool:
-    """The spool of standard input as this stream. Raises ``UsageError`` for what needs a file."""
+    """Makes the spool of standard input as this stream. Raises ``UsageError`` for options that need
+    a file.
+    """
     wrong = (
         (config.format not in FORMATS, f"is read as {', '.join(FORMATS)}", "Say format=nq."),
         (config.element != "line", "is read by lines", "Leave element= out, or say a file."),

@@ -1,13 +1,13 @@
-"""Topics of MQTT (3.1.1 and 5): a persistent session whose messages are acknowledged when they are
-durable.
+"""Receives topics of MQTT (3.1.1 and 5) in a persistent session. Messages are acknowledged when
+they are durable.
 
-The client's id follows from the checkpoint, the stream and its filter: so a later engine finds its
-session, and what came to it meanwhile. A subscription is made unless the session is there and its
-subscription was confirmed once (the file ``subscribed``); so what the broker has retained comes
-once. An acknowledgement belongs to the connection by which the message came: the broker of another
-one sends what was not acknowledged again. Whether that is the same message no client can know (a
-packet's number may stand for another one by then, with equal content), so it is taken again: at
-least once, as QoS 1 promises. No password is in anything that is printed or written.
+The client's id depends on the checkpoint, the stream and its filter: so a later engine finds its
+session, with the messages received meanwhile. The receiver subscribes unless the session exists and
+its subscription was confirmed once (the file ``subscribed``), so retained messages arrive once. An
+acknowledgement belongs to the connection of its message: over another connection the broker sends
+unacknowledged messages again. A client cannot recognize a repeated message (its packet number may
+be that of another one by then, with equal content), so it is taken again: at least once, as QoS 1
+promises. The password is never printed or written.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MqttReceiver:
         self._client.loop_start()
 
     def acknowledge(self, messages: list[Message]) -> None:
-        """Acknowledges what came by the connection that is there."""
+        """Acknowledges messages of the present connection."""
         with self._lock:
             for message in messages:
                 connection, mid, qos = message.receipt
@@ -68,7 +68,7 @@ class MqttReceiver:
                     self._client.ack(mid, qos)
 
     def stop(self) -> None:
-        """Says good-bye, which leaves the session, after what is to be acknowledged."""
+        """Disconnects after the pending acknowledgements, and leaves the session."""
         self._client.disconnect()
         self._client.loop_stop()
 
@@ -159,8 +159,8 @@ class MqttReceiver:
 
 
 def _lenient(client: type[Any]) -> type[Any]:
-    """The library's client, which takes a message with properties that the library refuses, as one
-    with a fault. Without that the broker sends the message for ever, and none behind it.
+    """Makes the library's client accept a message with properties that it would refuse, as one with
+    a fault. Otherwise the broker would send the message for ever, and none after it.
     """
 
     class LenientClient(client):  # type: ignore[misc]
@@ -190,7 +190,7 @@ def _describe_error(error: BaseException | None) -> str:
 
 
 def _library() -> SimpleNamespace:
-    """paho-mqtt; a ``SourceError`` that says how to get it."""
+    """Imports paho-mqtt. Raises a ``SourceError`` that explains how to install it."""
     try:
         import paho.mqtt.client as client
         from paho.mqtt.packettypes import PacketTypes

@@ -1,5 +1,5 @@
-"""What is asked for over HTTP and then goes on: a thread that asks, listens to the end, and asks
-again, after pauses that double until something has come.
+"""Runs HTTP requests with an unending answer: a thread requests, listens to the end, and requests
+again, after pauses that double until something arrives.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class RefusedError(Exception):
-    """The other side will not have us, as things are."""
+    """The other side refuses the connection, and would again."""
 
 
 class Connection(Protocol):
-    """How one kind is listened to."""
+    """Listens to one kind of feed."""
 
     def listen(self) -> None:
-        """Until the connection ends. Raises ``RefusedError`` and what the library raises."""
+        """Listens until the connection ends. Raises ``RefusedError`` and errors of the library."""
 
     def close(self) -> None:
         """Ends the connection from another thread."""
@@ -45,14 +45,14 @@ class Puller:
         self._thread = threading.Thread(target=self._run, name="levada pull", daemon=True)
 
     def start(self) -> None:
-        """Asks from now on."""
+        """Starts to request."""
         self._thread.start()
 
     def acknowledge(self, messages: list[Message]) -> None:
-        """Nobody is told: what is asked for next is behind the last of them."""
+        """Does nothing: the next request begins after the last of these messages."""
 
     def stop(self) -> None:
-        """Asks no more."""
+        """Stops requesting."""
         self._stopped.set()
         self._connection.close()
         self._thread.join(ENDING)
@@ -80,7 +80,7 @@ class Puller:
 
 
 def authorization(feed: FeedConfig) -> dict[str, str]:
-    """The header that says who one is. Raises ``SourceError``."""
+    """Returns the authorization header. Raises ``SourceError``."""
     if not feed.password:
         return {}
     secret = feed.secret
@@ -93,7 +93,9 @@ def authorization(feed: FeedConfig) -> dict[str, str]:
 
 
 def tls_of(feed: FeedConfig) -> ssl.SSLContext:
-    """Whom one trusts, and who one is. Raises ``SourceError``."""
+    """Returns the TLS settings: trusted certificates, and the client's own. Raises
+    ``SourceError``.
+    """
     try:
         context = ssl.create_default_context(cafile=feed.ca or None)
         if feed.cert:
@@ -106,7 +108,7 @@ def tls_of(feed: FeedConfig) -> ssl.SSLContext:
 
 
 def missing(package: str) -> SourceError:
-    """That a package is not there."""
+    """Returns the error of a missing package."""
     return SourceError(
         f"These streams need the package {package}.", hint="Say pip install 'levada[pull]'."
     )

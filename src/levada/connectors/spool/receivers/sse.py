@@ -1,11 +1,11 @@
-"""Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): the data of
-each event are a message.
+"""Receives server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): the
+data of each event are a message.
 
-An event may have ``LARGEST`` bytes. What a larger one has beyond is passed over, in the same
-connection, and the event is a dead letter as soon as it is too large, since it may never end. What
-is asked for begins behind the id of the last event that is durable (``Last-Event-ID``), which
-is in the same file of the log as the event: where each event has an id of its own and the server
-resumes by it, each event is taken exactly once, whoever dies. An event without data is none.
+An event may have ``LARGEST`` bytes. The rest of a larger one is skipped, in the same connection,
+and the event is a dead letter as soon as it is too large, since it may never end. A request begins
+after the id of the last durable event (``Last-Event-ID``), which is in the same file of the log as
+the event. So if each event has an id of its own and the server resumes by it, each event is
+received exactly once, whichever process crashes. An event without data is ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST_ID = 4096  # characters; a header takes no longer one
 
 
 class EventDecoder:
-    r"""The messages of a body that arrives in blocks: one for each event with data.
+    r"""Decodes a body that arrives in blocks into messages: one for each event with data.
 
     >>> events = EventDecoder()
     >>> [m.payload for m in [*events.decode(b"id: 7\ndata: a\nda"), *events.decode(b"ta: b\n\n")]]
@@ -56,7 +56,7 @@ class EventDecoder:
         self._begins, self._after_return, self._is_dropped = True, False, False
 
     def decode(self, block: bytes) -> Iterator[Message]:
-        """Takes in a block; gives the events that end in it, and one that becomes too large."""
+        """Decodes a block; returns the events that end in it, and one that becomes too large."""
         if self._after_return and block.startswith(b"\n"):
             block = block[1:]
         self._after_return = block.endswith(b"\r")
@@ -67,7 +67,7 @@ class EventDecoder:
         yield from self._extend(rest)
 
     def _extend(self, part: bytes) -> Iterator[Message]:
-        """More of a line. Of one that is too large only the first byte stays, its kind."""
+        """Appends to a line. If the line is too large, only its first byte stays, its kind."""
         if len(self._line) + len(self._data) + len(part) <= LARGEST:
             self._line += part
             return
@@ -94,7 +94,7 @@ class EventDecoder:
         self._event, self._is_dropped = "", False
 
     def _take(self, line: bytes) -> None:
-        """A field of an event."""
+        """Handles a field of an event."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data" and not self._is_dropped:
@@ -112,7 +112,7 @@ class EventDecoder:
 
 
 def is_header(text: str) -> bool:
-    """Tells whether a header can have this value.
+    """Whether a header can have this value.
 
     >>> is_header("a 1"), is_header("a\x0b1"), is_header(" 1")
     (True, False, False)
@@ -135,7 +135,7 @@ class Events:
         self._last = line.note
 
     def listen(self) -> None:
-        """Until the server ends it."""
+        """Listens until the server ends the connection."""
         headers: dict[str, str | bytes] = {**authorization(self._feed)}
         headers["Accept-Encoding"] = "identity"
         if is_header(self._last):
@@ -158,7 +158,7 @@ class Events:
                     self._line.put(message)
 
     def close(self) -> None:
-        """Wakes who waits for an event."""
+        """Wakes the thread that waits for an event."""
         with suppress(OSError, AttributeError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -176,7 +176,7 @@ def _check(response: Any) -> None:
 
 
 def sse_receiver(line: Line) -> Puller:
-    """What listens to a server of events."""
+    """Makes the receiver of a server of events."""
     return Puller(line, Events(line))
 
 

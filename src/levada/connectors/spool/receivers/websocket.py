@@ -1,5 +1,5 @@
-"""WebSockets (RFC 6455): each message, text or binary, is one. There is nothing by which one could
-go on: what was sent while nobody listened is not there, which the status tells.
+"""Receives WebSockets (RFC 6455): each message, text or binary, is one. WebSocket streams cannot
+resume: messages sent while nobody listens are lost, which the status reports.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Messages:
         self._socket: Any = None
 
     def listen(self) -> None:
-        """Until the other side ends it."""
+        """Listens until the other side ends the connection."""
         with self._connect() as self._socket:
             self._line.up()
             try:
@@ -63,19 +63,19 @@ class Messages:
             raise
 
     def _tell_dropped(self, error: Any) -> None:
-        """Puts a dead letter for a message that is too large, by which the connection has ended."""
+        """Adds a dead letter for a message that was too large and ended the connection."""
         if error.sent is not None and error.sent.code == _TOO_BIG:
             why = f"the message has more than {LARGEST >> 20} MB: it is not taken"
             self._line.put(Message(b"", "", CLOCK(), fault=why))
 
     def close(self) -> None:
-        """Ends it from another thread."""
+        """Ends the connection from another thread."""
         with suppress(Exception):
             self._socket.close()
 
 
 def websocket_receiver(line: Line) -> Puller:
-    """What listens to a WebSocket."""
+    """Makes the receiver of a WebSocket."""
     return Puller(line, Messages(line))
 
 

@@ -1,17 +1,16 @@
-"""Each triple's element and event time.
+"""Assigns each triple to its element and event time.
 
 An element is a line, consecutive lines that describe one subject or have one graph as written
-(subjects of documents: ``descriptions``), lines without a blank
-one between (``kernels.text.line_boundaries`` decides, as for the driver's cuts), a whole document,
-or a message; of a stream that a query makes, what one report says. Its time comes from the lines,
-the graph's IRI, a predicate of its own, the file's name, or the message's timestamp. An element
-with no time, two different ones, or one that cannot be read goes to the dead letters whole. A line
-that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
-stood in that line). A document that does not parse is dead as a whole (``documents``); its places
-are those of its N-Quads.
+(subjects of documents: ``subject_descriptions``), lines without a blank one between
+(``kernels.text.line_boundaries`` decides, as for the driver's cuts), a whole document, or a
+message; of a derived stream, one report. Its time is in the lines, the graph's IRI, a predicate of
+its own, the file's name, or the message's timestamp. An element without a time, with two different
+ones, or unreadable becomes a dead letter as a whole. A line that does not parse becomes one alone:
+the rest of its element is kept (and is dead only if its time was in that line). A document that
+does not parse is dead as a whole (``documents``); its places are those of its N-Quads.
 
-``kernels.text.timestamps`` says which terms are times. The time triple stays in the element. A
-graph that is a blank node, or the default graph, says no time.
+``kernels.text.timestamps`` decides which terms are times. The time triple stays in the element. A
+graph that is a blank node, or the default graph, contains no time.
 
 Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python only per late or
 dead element.
@@ -58,15 +57,15 @@ _T = TypeVar("_T", bound=np.generic)
 
 @frozen
 class Elements:
-    """What became of the ``n`` triples of a reference.
+    """The fates of the ``n`` triples of a reference.
 
-    ``keep`` (bool[n]) are the rows that go on; ``ts`` (int64[n], MIN where dead for want of a time)
-    and ``element`` (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count
-    the kept ones. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the
-    driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
-    ``lead`` where the element begins that says it, ``times`` the distinct kept ones, ascending.
-    ``alone``: dead letters that are no element of their own: parts of one, or what nobody takes for
-    one. ``unit``: as ``admission.likely_unit``. ``blank``: messages that hold no element.
+    ``keep`` (bool[n]) are the rows that are kept. ``ts`` (int64[n], MIN if dead without a time) and
+    ``element`` (int32[n], dense from 0) are for all rows. ``elements`` and ``triples`` count the
+    kept ones. ``cut`` elements were outside from, to or limit; ``passed`` inside (the driver's
+    limit counts these). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
+    ``lead`` the place of its element, ``times`` the distinct kept times, ascending. ``alone``: dead
+    letters that are not elements of their own: parts of one, or lines outside all. ``unit``: as
+    ``lateness.likely_unit``. ``blank``: messages without an element.
     """
 
     keep: Bools
@@ -88,8 +87,8 @@ class Elements:
 
 @frozen
 class _Groups:
-    """Rows by element: ``number`` of each row, and the first row of each element with the end
-    behind the last.
+    """Rows by element: ``number`` of each row, and the first row of each element followed by the
+    end of the last.
     """
 
     number: npt.NDArray[np.int32]
@@ -102,8 +101,8 @@ class _Groups:
 
 @frozen
 class _ReadTimes:
-    """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere),
-    MIN if that is no time.
+    """The times in the rows: ``ts`` where ``speaks`` (``all``: everywhere), MIN if it is not a
+    time.
     """
 
     ts: Times
@@ -122,12 +121,12 @@ def elements_of(
     messages: Messages | None = None,
     number: npt.NDArray[np.int32] | None = None,
 ) -> Elements:
-    """The elements of a parsed reference.
+    """Returns the elements of a parsed reference.
 
-    ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above``
-    the latest time that is believed (ms), ``seed`` that of the identities in ``triples``.
-    ``messages``: which ones the text is made of, if it is. ``number``: the element of each triple,
-    if it is known (``descriptions``).
+    ``late_below`` is the stream's watermark after the previous epoch (MIN at first),
+    ``future_above`` the latest accepted time (ms), ``seed`` that of the identities in ``triples``.
+    ``messages``: those of the text, if it consists of messages. ``number``: the element of each
+    triple, if known (``subject_descriptions``).
     """
     message = None if messages is None else messages.number(triples.line)
     gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
@@ -204,7 +203,7 @@ def _groups(
 
 
 def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
-    """One value an element -> one a row."""
+    """Expands one value an element to one a row."""
     return values if groups.count == len(groups.number) else values[groups.number]
 
 
@@ -227,7 +226,7 @@ def _read_times(
 
 
 def _read_graph_times(triples: Triples, power: int) -> _ReadTimes:
-    """Each IRI is read once where lines of one graph follow each other."""
+    """Reads the times in graph IRIs, each once for consecutive lines of one graph."""
     graph, n = triples.g, triples.n
     if graph is None or not n:
         return _ReadTimes(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
@@ -253,7 +252,7 @@ def _ranges(column: TermColumn, rows: Times) -> tuple[Times, Times]:
 
 
 def _element_times(groups: _Groups, said: _ReadTimes) -> tuple[Times, dict[int, str]]:
-    """The time of each element (MIN: it is dead) and, for those, why."""
+    """Returns the time of each element (MIN: it is dead) and the reasons of dead ones."""
     if not groups.count:
         return np.empty(0, np.int64), {}
     if said.all:
@@ -280,7 +279,7 @@ def _element_times(groups: _Groups, said: _ReadTimes) -> tuple[Times, dict[int, 
 
 
 class _Texts:
-    """The texts of elements, cut from the reference's bytes when the first is asked for."""
+    """The texts of elements, cut from the reference's bytes when the first is requested."""
 
     def __init__(
         self,
@@ -297,19 +296,21 @@ class _Texts:
         self._raw: bytes | None = None
 
     def positions(self, places: Times) -> Times:
-        """Where places of the text are: in the file, or the offsets of their messages."""
+        """Returns the positions of places in the text: in the file, or the offsets of their
+        messages.
+        """
         if self._messages is not None:
             return self._messages.offset(places)
         return places + self._start
 
     def offsets(self, elements: Times) -> Times:
-        """Where elements begin."""
+        """Returns where elements begin."""
         lines: Times = self._line[self._edges[elements]]
         return self.positions(lines.astype(np.int64))
 
     def text_of_element(self, element: int) -> str:
-        """All lines of an element, from its first triple's to its last one's; where others may
-        stand between these, those of its triples.
+        """Returns all lines of an element, from its first triple's to its last one's; if other
+        lines may be between these, those of its triples.
         """
         if self._raw is None:
             self._raw = self._text.tobytes()
@@ -319,7 +320,7 @@ class _Texts:
         return self._between(lines[0], lines[-1])
 
     def _between(self, begin: int, last: int) -> str:
-        """The lines from one that begins at a place to one that begins at another."""
+        """Returns the lines from one that begins at a place to one that begins at another."""
         assert self._raw is not None, "the text is there"
         end = self._raw.find(b"\n", last)
         text = self._raw[begin : end if end >= 0 else len(self._raw)]
@@ -329,7 +330,7 @@ class _Texts:
 def _dead(
     triples: Triples, verdict: ElementFates, reasons: dict[int, str], texts: _Texts, future: str
 ) -> list[Dead]:
-    """Lines that did not parse and elements that may not enter, by their place in the file."""
+    """Returns the ill-formed lines and the rejected elements, by their place in the file."""
     places = texts.positions(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
     dead = [
         Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)

@@ -1,5 +1,5 @@
-"""Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples
-(docs/semantics.md#progress).
+"""Decides which elements enter a stream: cut, future, late, or kept. One rule for graphs and for
+tuples (docs/semantics.md#progress).
 
 In this order, by an element's event time ``ts``:
 
@@ -43,7 +43,7 @@ WRONG_TIME = "its time is not a number, date or dateTime"
 
 
 class Dead(NamedTuple):
-    """What goes to the dead letters: where it stands (byte; Parquet: row), why, its text."""
+    """A dead letter: its place (byte; Parquet: row), the reason, its text."""
 
     offset: int
     reason: str
@@ -52,7 +52,7 @@ class Dead(NamedTuple):
 
 @frozen
 class Late:
-    """Late elements as columns: where they stand in the file, their times, and their texts."""
+    """Late elements as columns: their places in the file, their times, and their texts."""
 
     offset: Times
     ts: Times
@@ -64,8 +64,8 @@ class Late:
 
 @frozen
 class AdmissionBounds:
-    """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of
-    late and future.
+    """The bounds of one reference in one epoch: [start, stop), the rest of the limit, and the times
+    of late and future elements.
     """
 
     start: int = MIN
@@ -78,21 +78,23 @@ class AdmissionBounds:
 
     @property
     def future(self) -> str:
-        """Why an element of the future is dead."""
+        """The reason why a future element is dead."""
         return future(self.future_above - self.arrived)
 
     @classmethod
     def for_split(
         cls, config: StreamConfig, reference: FileSplit, late_below: int, future_above: int
     ) -> AdmissionBounds:
-        """The gate of a stream for a reference."""
+        """Makes the bounds of a stream for a reference."""
         start = MIN if config.from_ is None else config.from_
         stop = MAX if config.to is None else config.to
         arrived = future_above - config.future_ms
         return cls(start, stop, reference.limit_left, late_below, future_above, arrived)
 
     def passes(self, least: int, greatest: int) -> bool:
-        """Whether all with times from ``least`` to ``greatest`` go on (the limit apart)."""
+        """Whether all elements with times from ``least`` to ``greatest`` are kept (apart from the
+        limit).
+        """
         return (
             MIN < least >= max(self.start, self.late_below)
             and greatest < self.stop
@@ -102,11 +104,11 @@ class AdmissionBounds:
 
 @frozen
 class ElementFates:
-    """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count
-    for the limit.
+    """One mask for each fate (a row in none was cut or had no time); ``passed`` elements count for
+    the limit.
 
-    ``max_ts`` is the greatest time of kept and late elements (MIN: none): what the watermark sees.
-    ``times`` are the distinct times of the kept ones, ascending.
+    ``max_ts`` is the greatest time of kept and late elements (MIN: none), which moves the
+    watermark. ``times`` are the distinct times of the kept ones, ascending.
     """
 
     keep: Bools
@@ -118,7 +120,7 @@ class ElementFates:
 
 
 def future(ahead: int) -> str:
-    """That a time is more than ``ahead`` ms ahead of the clock.
+    """Returns the reason for a time more than ``ahead`` ms ahead of the clock.
 
     >>> future(86_400_000), future(3_600_000)[:27]
     ('its time is more than a day ahead of the clock (future)', 'its time is more than PT1H ')
@@ -128,9 +130,9 @@ def future(ahead: int) -> str:
 
 
 def clock_times(config: StreamConfig, times: Times | None, n: int, gate: AdmissionBounds) -> Times:
-    """The times of ``n`` rows that a clock has said: of messages their own ``times``, if they have
-    some, else that of the epoch that reads them. What arrives is never late: up to where a
-    heartbeat has said that all is there it comes at that instant.
+    """Returns the times of ``n`` rows by a clock: the messages' own ``times``, if they have some,
+    else that of the epoch that reads them. An arriving element is never late: if a heartbeat has
+    declared completeness, it arrives at that instant.
     """
     if config.time_kind == "timestamp":
         assert times is not None, "messages have timestamps"
@@ -141,7 +143,7 @@ def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Admissi
 
 
 def admit(ts: Times, gate: AdmissionBounds) -> ElementFates:
-    """The fate of elements with times ``ts``, in order of reading; MIN: without a time.
+    """Returns the fates of elements with times ``ts``, in order of reading; MIN: without a time.
 
     >>> bounds = AdmissionBounds(late_below=10, future_above=50)
     >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), bounds)
@@ -165,7 +167,7 @@ def admit(ts: Times, gate: AdmissionBounds) -> ElementFates:
 
 
 def leading(ts: Times, verdict: ElementFates) -> Times:
-    """The row with the greatest time that the watermark sees; empty if it sees none."""
+    """Returns the row with the greatest time that moves the watermark; empty if there is none."""
     if verdict.max_ts == MIN:
         return ts[:0]
     first: Times = (ts == verdict.max_ts).argmax(keepdims=True)
@@ -173,7 +175,7 @@ def leading(ts: Times, verdict: ElementFates) -> Times:
 
 
 def _distinct(ts: Times) -> Times:
-    """Sorted distinct times; what is in order already, as most streams are, needs no sort."""
+    """Returns the sorted distinct times; ascending ones, as in most streams, need no sort."""
     steps = np.diff(ts)
     if not len(ts) or bool((steps >= 0).all()):
         first: Times = ts[np.concatenate([np.ones(min(len(ts), 1), np.bool_), steps > 0])]
@@ -182,7 +184,7 @@ def _distinct(ts: Times) -> Times:
 
 
 def file_time(config: StreamConfig, name: str) -> int:
-    """The time that a file's name says by ``filename:REGEX``: its first group, or MIN.
+    """Returns the time in a file's name by ``filename:REGEX``: its first group, or MIN.
 
     >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
     12000
@@ -199,10 +201,10 @@ _SEEN = 1000  # times that are tried in other units: about so many, evenly of al
 
 
 def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = MIN) -> str:
-    """The unit that most of these times (ms, by the stream's unit) seem to be in: all lie before
-    1990 or after ``tomorrow``, and in that unit most would lie between the two. Else "".
-    ``greatest``: one of the times up to ``tomorrow``, such as the watermark sees; from 1990 on it
-    shows that the unit is right, and no other time is looked at.
+    """Returns the unit that most of these times (ms, by the stream's unit) seem to have, or "". All
+    must be before 1990 or after ``tomorrow``, and in that unit most between the two. ``greatest``:
+    one of the times up to ``tomorrow``, such as the watermark's; from 1990 on it proves the unit,
+    and no other time is examined.
 
     >>> seconds = np.array([1_700_000_000, 1_700_000_060])
     >>> likely_unit(seconds, StreamConfig.of("s", "a.nt"), 1_800_000_000_000)
@@ -222,7 +224,7 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = 
 def some_reasons(
     reference: FileSplit, dead: Iterable[Dead], *, messages: bool = False
 ) -> list[str]:
-    """A few dead letters of a reference, each for another reason, and where they stand."""
+    """Returns a few dead letters of a reference, each for another reason, with their places."""
     reasons: dict[str, str] = {}
     for d in islice(dead, 100):
         kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
@@ -231,7 +233,7 @@ def some_reasons(
 
 
 def place_of(reference: AnyReference, offset: int, *, messages: bool = False) -> str:
-    """Where something stands in a reference, for people."""
+    """Describes a place in a reference for people."""
     form = getattr(reference, "format", "")
     place = "offset" if messages else "row" if form == "parquet" else "byte"
     return f"{reference.name}, {place} {offset}"
@@ -240,7 +242,9 @@ def place_of(reference: AnyReference, offset: int, *, messages: bool = False) ->
 def dead_records(
     reference: AnyReference, dead: Sequence[Dead], messages: Messages | None = None
 ) -> list[dict[str, Any]]:
-    """The dead letters of a reference as NDJSON-able records; of ``messages`` with their topics."""
+    """Returns the dead letters of a reference as NDJSON-able records; of ``messages`` with their
+    topics.
+    """
     sources = _sources(reference, np.array([d.offset for d in dead], np.int64), messages)
     return [
         {
@@ -259,7 +263,9 @@ def _sources(reference: AnyReference, offsets: Times, messages: Messages | None)
 def late_records(
     reference: AnyReference, late: Late, watermark: int, messages: Messages | None = None
 ) -> list[dict[str, Any]]:
-    """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
+    """Returns the late elements of a reference as NDJSON-able records; they were below
+    ``watermark``.
+    """
     sources = _sources(reference, late.offset, messages)
     rows = zip(sources, late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
     return [

@@ -1,11 +1,11 @@
-"""The imprint of static triples: a parsed chunk as columns, in order of predicates.
+"""Makes imprints of static triples: a parsed chunk as columns, in order of predicates.
 
-A query that comes later matches its patterns over imprints and opens no source again. So a chunk is
-kept whole, not only what somebody wants of it now: identities, kinds, values and texts of terms,
-each object and predicate once, a subject or a graph once where it stands in a row; of each
-statement the places of its terms; graphs, if the source names them.
-Statements stand in order of predicates, and texts are packed as one block: who wants some
-predicates takes their rows, and who wants no texts unpacks none.
+A later query matches its patterns over imprints and opens no source again. So a chunk is stored
+completely, not only the part that is needed now: identities, kinds, values and texts of terms (each
+object and predicate once, a subject or a graph once in consecutive rows), the places of the terms
+of each statement, and graphs, if the source names them. Statements are in order of predicates, and
+texts are packed as one block. So a reader of some predicates takes their rows, and a reader without
+texts unpacks none.
 
     NAME.rows    s, o, g    int32: the places of subject, object, graph in the terms
     NAME.runs    p, end     int32, int64: each predicate, and where its rows end
@@ -13,9 +13,9 @@ predicates takes their rows, and who wants no texts unpacks none.
     NAME.values  at, dbl, man, scale    the values of the terms that have one, by places
     NAME.text    data       all texts one after the other, by LZ4
 
-Invariant: ``triples_of(pressed(t))`` are the statements of t, as often as they are there, with the
+Invariant: ``triples_of(make_imprint(t))`` are the statements of t, with their multiplicity and the
 same identities, kinds, values and texts; blank nodes stay those of their source. Cost: some 100 ns
-a statement for pressing, 20 ns for taking it out again; some third of the bytes of N-Triples.
+a statement for making, 20 ns for reading; some third of the bytes of N-Triples.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ CODEC = "lz4"
 
 @frozen
 class Wanted:
-    """What is asked of imprints: the predicates, by the first halves of their identities (None:
-    all); whether somebody reads texts, or values, some of which only the text says exactly.
+    """The request to imprints: the predicates, by the first halves of their identities (None: all);
+    whether texts are read, or values, some of which only the text represents exactly.
     """
 
     predicates: Words | None
@@ -52,7 +52,7 @@ class Wanted:
 
 
 def make_imprint(triples: Triples, name: str) -> dict[str, Frame]:
-    """The imprint of a chunk, as frames of that name.
+    """Returns the imprint of a chunk, as frames of that name.
 
     >>> from levada.connectors.ingest.parse.ntriples import parse
     >>> found = parse(b"<a:s> <a:p> <a:o> .", quads=False, timed=False, seed=1, document=1)
@@ -90,14 +90,14 @@ def make_imprint(triples: Triples, name: str) -> dict[str, Frame]:
 
 
 def _runs(c: TermColumn) -> Longs:
-    """Where another term begins than that of the row before."""
+    """Returns where runs of equal terms begin."""
     other = np.ones(len(c.x), np.bool_)
     other[1:] = (c.x[1:] != c.x[:-1]) | (c.y[1:] != c.y[:-1])
     return np.flatnonzero(other)
 
 
 def _values(o: TermColumn) -> Frame:
-    """The values of those objects that have one."""
+    """Returns the values of the objects that have one."""
     assert o.dbl is not None and o.man is not None and o.scale is not None, "objects have values"
     rows = np.flatnonzero((o.dbl.view(np.int64) != 0) | (o.man != 0) | (o.scale != 0))
     columns: dict[str, Column] = {"dbl": o.dbl[rows], "man": o.man[rows], "scale": o.scale[rows]}
@@ -109,8 +109,8 @@ def _compress(data: Bytes) -> Bytes:
 
 
 def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triples | None:
-    """The statements of an imprint that have wanted predicates; None: there is none. Without texts
-    their buffer is empty.
+    """Returns the statements of an imprint with wanted predicates; None: there is none. Without
+    texts their buffer is empty.
     """
     terms, runs, rows = (frames[f"{name}.{part}"] for part in ("terms", "runs", "rows"))
     chosen = _select_predicates(terms["x"][runs["p"]], wanted)
@@ -167,7 +167,7 @@ class _Column:
     offsets: Ints
 
     def take(self, at: Ints) -> TermColumn:
-        """The terms of these places."""
+        """Returns the terms at these places."""
         return TermColumn(
             self.terms["x"].take(at),
             self.terms["y"].take(at),
@@ -178,7 +178,7 @@ class _Column:
 
 
 def _fill(objects: TermColumn, at: Ints, terms: int, values: Frame) -> None:
-    """Gives objects their values."""
+    """Sets the values of objects."""
     n = len(at)
     if not values.n:
         objects.dbl, objects.man = np.zeros(n), np.zeros(n, np.int64)

@@ -1,8 +1,8 @@
-"""Whether a static file is the one that was there when its reading began.
+"""Checks that a static file has not changed since its reading began.
 
-A file may be read by several tasks, in pieces, and again by a task that Spark repeats. What they
-read must be one content. Its size and time tell: written by the driver into what it hands out,
-compared by each task behind its reading. Cost: a ``stat`` a piece.
+A file may be read by several tasks, in parts, and again by a task that Spark repeats. All must read
+one content. The driver writes the size and time of the file into its parts, and each task compares
+them after reading. Cost: a ``stat`` a part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Stamp = tuple[int, int]
 
 
 def read_stamp(file: StaticFile) -> Stamp:
-    """The file as it is now. Raises ``SourceError``."""
+    """Returns the present stamp of the file. Raises ``SourceError``."""
     try:
         stat = os.stat(file.path)
     except OSError as error:
@@ -29,7 +29,7 @@ def read_stamp(file: StaticFile) -> Stamp:
 
 
 def check_seen(file: StaticFile, seen: Stamp) -> None:
-    """Raises ``SourceError`` if the file is another than it was."""
+    """Raises ``SourceError`` if the file has changed."""
     now = read_stamp(file)
     if now != seen:
         raise SourceError(
@@ -40,7 +40,7 @@ def check_seen(file: StaticFile, seen: Stamp) -> None:
 
 
 def _describe_stamp(stamp: Stamp) -> str:
-    """A stamp for people.
+    """Describes a stamp for people.
 
     >>> _told((7, 1_500_000_000))
     '7 bytes of 1970-01-01T00:00:01.500000Z'

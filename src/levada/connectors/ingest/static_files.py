@@ -1,12 +1,12 @@
-"""Static RDF: files in any RDF format, plain or packed, as parsed chunks
+"""Reads static RDF: files in any RDF format, plain or packed, as parsed chunks
 (docs/semantics.md#graphs).
 
-A file's triples belong to the default graph, those of a quad format also to its named graphs; with
+A file's triples belong to the default graph, those of a quad format also to its named graphs. With
 ``graph`` all of them belong to that one graph, whatever graphs the file names. Static data must be
-sound: a file that does not parse is an error that says where, not a dead letter. Cost: N-Triples
-and N-Quads as ``connectors.ingest.parse.ntriples``, others as
-``connectors.ingest.parse.documents``; a chunk in memory. What parses is loaded when a file is read:
-the query path asks only which graphs there are.
+valid: a file that does not parse is an error with its place, not a dead letter. Cost: N-Triples and
+N-Quads as ``connectors.ingest.parse.ntriples``, others as ``connectors.ingest.parse.documents``; a
+chunk in memory. Parsers are loaded when a file is read: the query path only asks which graphs
+exist.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 class StaticFile:
     """A file of static RDF: its format, and the graphs that it fills (None: the default graph).
 
-    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
-    N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
-    come in its place. ``copied_from``: the file of which ``path`` is a copy, "" if it is none.
+    ``whole``: all its triples go to the only graph, whatever they say. ``lines``: N-Triples that
+    are not written to the path yet. ``replaceable``: its data may be replaced. ``copied_from``: the
+    file of which ``path`` is a copy, "" if it is none.
     """
 
     path: str
@@ -64,12 +64,14 @@ class StaticFile:
 
     @property
     def name(self) -> str:
-        """The file that people know."""
+        """The file's name for people."""
         return self.copied_from or self.path
 
 
 def _as_ntriples(source: str) -> str:
-    """What to write for a graph and its file as a stream and its file are written."""
+    """Suggests the arguments for a graph and its file that were passed like a stream and its
+    file.
+    """
     graph, _, path = source.rpartition("=")
     return f" A graph stands behind its file: {path},graph={graph}" if os.path.exists(path) else ""
 
@@ -79,7 +81,7 @@ def static_source(
     graph: str | None = None,
     form: str | None = None,
 ) -> StaticFile:
-    """A file, or N-Triples lines, as static RDF. Raises ``SourceError``, ``UsageError``.
+    """Returns a file, or N-Triples lines, as static RDF. Raises ``SourceError``, ``UsageError``.
 
     >>> static_source(["<a:a> <a:b> <a:c>"]).lines
     ('<a:a> <a:b> <a:c> .\\n',)
@@ -96,8 +98,8 @@ def static_source(
 
 
 def name_files(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
-    """The files, lines with the path that they will have, by which their blank nodes are known;
-    lines stay lines.
+    """Returns the files, with lines under their future path, which identifies their blank nodes;
+    lines are not written.
     """
     return [
         file if file.path else replace(file, path=str(folder / f"{i}.nt"))
@@ -106,7 +108,7 @@ def name_files(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
 
 
 def static_file(path: str, graph: str | None = None, form: str | None = None) -> StaticFile:
-    """A file as static RDF; one of a quad format is read for the names of its graphs. Raises
+    """Returns a file as static RDF; reads a quad format for the names of its graphs. Raises
     ``SourceError``, ``UsageError``.
     """
     word = _format(path, form)
@@ -119,7 +121,7 @@ def static_file(path: str, graph: str | None = None, form: str | None = None) ->
 
 
 def replaced_graphs(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
-    """The graphs that may be replaced and have other files now.
+    """Returns the replaceable graphs whose files have changed.
 
     >>> graphs = frozenset({None})
     >>> one, other = StaticFile("a", "nt", graphs), StaticFile("b", "nt", graphs, replaceable=True)
@@ -131,20 +133,22 @@ def replaced_graphs(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> 
 
 
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
-    """What decides the triples of a graph; a document's terms may be relative to its place."""
+    """Returns the facts that determine the triples of a graph; a document's terms may be relative
+    to its place.
+    """
     graph_files = [f for f in files if graph in f.graphs]
     return [(f.path, f.format, "" if f.format in LINES else f.copied_from) for f in graph_files]
 
 
 def check_sound(file: StaticFile) -> None:
-    """Reads a file to its end. Raises ``SourceError`` if it is not well-formed."""
+    """Reads a file to its end. Raises ``SourceError`` if it is ill-formed."""
     for _ in chunks(file, 0):
         pass
 
 
 def cut(file: StaticFile, size: int) -> list[tuple[int, int | None]]:
-    """Ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it can only
-    be read whole.
+    """Returns ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it
+    must be read whole.
     """
     if file.format not in LINES or Path(file.path).suffix in PACKED:
         return [(0, None)]
@@ -182,7 +186,7 @@ def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) ->
 def of_graphs(
     file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int
 ) -> Triples:
-    """The statements of a chunk that are in these graphs."""
+    """Returns the statements of a chunk that are in these graphs."""
     from levada.kernels.terms.term_ids import identify_one
 
     graphs = file.graphs.intersection(graphs)
@@ -203,7 +207,7 @@ def of_graphs(
 def chunks(
     file: StaticFile, seed: int, start: int = 0, stop: int | None = None
 ) -> Iterator[Triples]:
-    """The statements of a file, some at a time, of a range those that begin in it. Raises
+    """Yields the statements of a file in chunks, of a range those that begin in it. Raises
     ``SourceError``.
     """
     from levada.connectors.ingest.parse.document_limits import Malformed
@@ -238,7 +242,9 @@ def chunks(
 def _lines(
     file: StaticFile, seed: int, document: int, start: int, stop: int | None
 ) -> Iterator[Triples]:
-    """N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start, stop)."""
+    """Yields N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start,
+    stop).
+    """
     from levada.connectors.ingest.parse.ntriples import parse
 
     for at, text in _texts(file, start, stop):
@@ -249,14 +255,14 @@ def _lines(
 
 
 def _source(file: StaticFile) -> IO[bytes]:
-    """Its bytes: of lines that are no file yet, or of the file."""
+    """Opens the bytes of a file, or of lines that are not written yet."""
     from levada.connectors.sources.decompression import open_
 
     return BytesIO("".join(file.lines).encode()) if file.lines else open_(file.path)
 
 
 def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin in [start, stop), some at a time, with the place of the first."""
+    """Yields the lines that begin in [start, stop), some at a time, with the place of the first."""
     at, rest = 0, b""
     with _source(file) as source:
         if start:
@@ -282,7 +288,7 @@ def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int
 
 
 def _line_ends(file: StaticFile, size: int) -> int:
-    """How many lines end in the first so many bytes of a file."""
+    """Counts the lines that end in the first so many bytes of a file."""
     line_count = 0
     with _source(file) as source:
         while size > 0 and (block := source.read(min(size, CHUNK))):
@@ -291,7 +297,7 @@ def _line_ends(file: StaticFile, size: int) -> int:
 
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
-    """What is wrong with the first line that is no statement; ``before`` lines came before."""
+    """Returns the fault of the first line that is not a statement, after ``before`` lines."""
     from levada.connectors.ingest.parse.document_limits import Malformed
 
     at, reason, _ = triples.bad[0]

@@ -1,4 +1,4 @@
-"""What tasks have read of static data, and from where: for the driver, and for people."""
+"""Reports the static data that tasks have read, and from where: for the driver, and for people."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class Loaded(msgspec.Struct, array_like=True):
-    """What was read of static data in an epoch: of sources, so many pieces (``opened``), their
-    ``size`` as it was parsed (bytes) and ``triples``; of imprints so many ``pieces`` and the
-    ``taken`` triples that were wanted; ``cpu`` that all of this took (s). ``imprints``: the files
-    of those that were made, of ``pressed`` bytes.
+    """The static data read in an epoch: of sources, the number of parts (``opened``), their
+    ``size`` as parsed (bytes) and ``triples``; of imprints, the number of ``pieces`` and the
+    ``taken`` triples that were wanted; the ``cpu`` time of all of this (s). ``imprints``: the files
+    of new imprints, of ``pressed`` bytes.
     """
 
     opened: int = 0
@@ -26,7 +26,7 @@ class Loaded(msgspec.Struct, array_like=True):
 
 
 def describe_load(loaded: Loaded) -> str:
-    """What was read, for people.
+    """Describes the data read, for people.
 
     >>> told(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
     'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
@@ -43,7 +43,7 @@ def describe_load(loaded: Loaded) -> str:
 
 
 def merge_loads(all_: Iterable[Loaded]) -> Loaded:
-    """What several tasks have read.
+    """Adds up the data that several tasks have read.
 
     >>> together([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened
     3

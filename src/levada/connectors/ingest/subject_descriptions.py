@@ -1,13 +1,14 @@
-"""Elements by subject of a document: each subject with all that its blank nodes reach
+"""Divides a document into elements by subject: each subject with all that its blank nodes reach
 (docs/semantics.md#elements-by-subject).
 
-A subject is an IRI, or a blank node that no other triple of the document refers to. Triples of one
-subject that follow each other, those of blank nodes that others reach left out, are one element,
-together with the triples of each blank node that they reach, over any number of steps: the concise
-bounded description. So a blank node that two subjects reach is in the elements of both. Of blank
-nodes that refer to each other in a circle, and that no subject reaches, the first is a subject.
+A subject is an IRI, or a blank node that no other triple of the document refers to. Consecutive
+triples of one subject are one element (triples of blank nodes that others reach do not separate
+them). It includes the triples of each blank node that they reach, over any number of steps: the
+concise bounded description. So a blank node that two subjects reach is in the elements of both. Of
+blank nodes that refer to each other in a cycle, and that no subject reaches, the first is a
+subject.
 
-Cost: a sort of the rows about blank nodes, and the rows that are given out.
+Cost: a sort of the rows about blank nodes, and the rows of the result.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _SHARED = 1_000_000
 
 
 def describe_subjects(triples: Triples) -> tuple[Triples, Ints]:
-    """The triples by element, where those of several elements come several times, and the number of
+    """Returns the triples by element, with a copy for each of their elements, and the number of
     each row's element. A document whose elements have more than ten times its triples, and more
-    than a million, is one bad place, and has none.
+    than a million, is one bad place, without elements.
     """
     subject, object_ = _blank_nodes(triples)
     if not len(triples.line) or subject.max() < 0:
@@ -54,7 +55,9 @@ def describe_subjects(triples: Triples) -> tuple[Triples, Ints]:
 
 
 def _blank_nodes(triples: Triples) -> tuple[Longs, Longs]:
-    """The number of the blank node that is each row's subject, and its object; -1: it is none."""
+    """Returns the number of the blank node that is each row's subject, and its object; -1: it is
+    none.
+    """
     s, o = triples.s, triples.o
     numbers = [np.full(triples.n, -1, np.int64) for _ in range(2)]
     at = [np.flatnonzero(column.kind == Kind.BLANK) for column in (s, o)]

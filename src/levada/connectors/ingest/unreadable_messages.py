@@ -49,7 +49,7 @@ def _is_of_message(error: BaseException) -> bool:
 def _faults(
     content: SplitContent, work: Callable[[SplitContent], _T], low: int, high: int
 ) -> dict[int, str]:
-    """Why messages of ``low:high`` raise, each alone."""
+    """Returns the reasons why messages of ``low:high`` raise, each alone."""
     if low == high:
         return {}
     assert content.messages is not None, "it is made of messages"
@@ -68,7 +68,7 @@ def _faults(
 
 
 def _blank(content: SplitContent, faults: Mapping[int, str]) -> SplitContent:
-    """A copy in which these messages have no text, and their faults are said beside them."""
+    """Returns a copy in which these messages have no text, with their faults in the metadata."""
     messages, data = content.messages, content.text
     assert messages is not None and data is not None, "it is made of messages"
     inside = np.ones(len(data), np.bool_)

@@ -1,19 +1,19 @@
-"""What a document may ask of its parser, seen before the parser does: how deep it nests, and how
-much its entities expand to.
+"""Limits what a document may demand of its parser, before the parser reads it: its nesting depth,
+and the expansion of its entities.
 
-pyoxigraph's parsers of JSON-LD and of triples as terms go down one call a level, and RDF/XML's
-replaces entities of any size: a small file could end the process, or take all memory. So a document
-is read through ``Bounded``, which looks at each block before it hands it on. ``DEEPEST`` levels of
-brackets or elements are more than anything that people or programs write, and a thousandth of what
-ends a process; entities of XML are for short names of namespaces, and may make a document
-``GROWTH`` times as large.
+pyoxigraph's parsers of JSON-LD and of triples as terms recurse once a level, and RDF/XML's replaces
+entities of any size: a small file could crash the process, or take all memory. So a document is
+read through ``Bounded``, which checks each block before it passes it on. ``DEEPEST`` levels of
+brackets or elements are more than people or programs ever write, and a thousandth of the depth that
+crashes a process. Entities of XML are for short names of namespaces, and may expand a document up
+to ``GROWTH`` times.
 
     JSON-LD        { [                      strings
     Turtle, TriG   [ ( { <<                 strings of four kinds, IRIs, comments, escapes
     RDF/XML        elements, entities       comments, CDATA, instructions, declarations
 
-A byte order mark is taken off here. What is not well-formed is the parser's to tell: these automata
-need only be right as far as it reads. Cost: one pass, about 500 MB a CPU-second; a block in memory.
+A byte order mark is removed here. The parser reports ill-formed documents: these automata need only
+be correct as far as it reads. Cost: one pass, about 500 MB a CPU-second; a block in memory.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Rules = Mapping[int, Mapping[bytes, int]]
 
 # an answer, not an error: it becomes a dead letter or a SourceError
 class Malformed(Exception):  # noqa: N818
-    """A document is not well-formed: why, and where (from 1; 0: unknown)."""
+    """The fault of an ill-formed document, and its place (from 1; 0: unknown)."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(reason)
@@ -64,32 +64,35 @@ class Malformed(Exception):  # noqa: N818
 
     @property
     def location(self) -> str:
-        """``, line 3, column 5``, or nothing where the parser does not say."""
+        """``, line 3, column 5``, or empty if the parser does not report it."""
         return f", line {self.line}, column {self.column}" if self.line else ""
 
 
 def beyond_rdf_11(term: object) -> str:
-    """Why a term of pyoxigraph's is not one of RDF 1.1; "" if it is."""
+    """Returns why a term of pyoxigraph's is not one of RDF 1.1; "" if it is."""
     if isinstance(term, ox.Triple):
         return TRIPLE
     return DIRECTION if getattr(term, "direction", None) is not None else ""
 
 
 def names_direction(fault: str) -> bool:
-    """Whether a parser's message is about a base direction that it does not read."""
+    """Whether a parser's message is about an unsupported base direction."""
     return "base direction" in fault or any(end in fault for end in ("--ltr'", "--rtl'"))
 
 
 @frozen
 class Automaton:
-    """What ``kernels.nesting_depth`` goes by: the kind of each byte, and the steps of each mode."""
+    """The automaton for ``kernels.nesting_depth``: the kind of each byte, and the steps of each
+    mode.
+    """
 
     kinds: Bytes
     table: Ints
 
 
 def automaton(rules: Rules) -> Automaton:
-    """The steps of each mode by the bytes that it names: the next mode, with a move of the depth.
+    """Returns the steps of each mode by the bytes that it names: the next mode, with a change of
+    the depth.
 
     >>> brackets = automaton({0: {b"([": 0 | OPENS, b")]": 0 | CLOSES, b"": 0}})
     >>> [int(brackets.table[brackets.kinds[byte]]) for byte in b"(]x"]
@@ -177,8 +180,8 @@ AUTOMATA = {
 
 
 class Bounded:
-    """A document as its parser reads it; a ``read`` raises ``Malformed`` before it would give a
-    byte that lies too deep, or the use of an entity that expands too far.
+    """A document as its parser reads it; ``read`` raises ``Malformed`` before it would return a
+    byte that is nested too deeply, or an entity that expands too far.
     """
 
     def __init__(self, file: IO[bytes], form: str) -> None:
@@ -191,7 +194,7 @@ class Bounded:
         self._its: tuple[set[bytes], set[bytes]] = set(), set()  # prefixes: declared, with dir
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes; none at the end."""
+        """Returns at most ``size`` bytes; none at the end."""
         if self._at == len(self._block):
             self._fill()
         piece = self._block[self._at : self._at + size if size >= 0 else None]
@@ -199,7 +202,7 @@ class Bounded:
         return piece
 
     def peek(self) -> bytes:
-        """The first block, which is still to be read."""
+        """Returns the first block without consuming it."""
         if not self._size and not self._block:
             self._fill()
         return self._block
@@ -241,13 +244,13 @@ class Bounded:
             raise Malformed(f"it nests more than {DEEPEST} levels deep", *self._place(at))
 
     def _place(self, at: int) -> tuple[int, int]:
-        """The line and column of a byte of the block."""
+        """Returns the line and column of a byte of the block."""
         line = self._lines + self._block.count(b"\n", 0, at) + 1
         return line, at - self._block.rfind(b"\n", 0, at)
 
 
 class Entities:
-    """The entities of an RDF/XML document: how large each is, and what their uses come to."""
+    """The entities of an RDF/XML document: the size of each, and the total of their uses."""
 
     def __init__(self) -> None:
         self._size: dict[bytes, int] = {}
@@ -256,7 +259,7 @@ class Entities:
         self._end = b""  # of the block before, where a declaration may begin
 
     def check(self, block: bytes, before: int) -> None:
-        """Takes in one more block, before which there were so many bytes. Raises ``Malformed``."""
+        """Checks the next block, after ``before`` bytes. Raises ``Malformed``."""
         seen = self._end + block
         self._end = block[-len(_DECLARED) + 1 :]
         self._typed = self._typed or b"<!D" in seen or b"<!d" in seen

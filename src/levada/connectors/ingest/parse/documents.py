@@ -1,11 +1,11 @@
-"""RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) -> N-Quads text
-for ``connectors.ingest.parse.ntriples``.
+"""Converts RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) to
+N-Quads text for ``connectors.ingest.parse.ntriples``.
 
-pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and
-from there on a document is lines like any others. Anonymous blank nodes, which the parsers name at
-random, are named n0, n1, ... by first appearance: the same document gives the same text, on any
-machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error. What would end the
-process in a parser is refused before it gets there (``connectors.ingest.parse.document_limits``).
+pyoxigraph and pyjelly parse. pyoxigraph prints the statements as N-Quads, a chunk at a time, and
+from there on a document is text of lines. Anonymous blank nodes, which the parsers name at random,
+are named n0, n1, ... by first appearance: the same document results in the same text, on any
+machine. Nothing is fetched: a remote JSON-LD context is an error. Input that would crash a parser
+is refused before (``connectors.ingest.parse.document_limits``).
 
 Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
 Specifications: RDF 1.1 Turtle, TriG, RDF/XML, JSON-LD 1.1, Jelly 1.1.
@@ -72,7 +72,7 @@ _TAIL = re.compile(r" \(line \d+\)$")
 
 
 def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
-    r"""The statements of a document as N-Quads, some at a time. ``base`` is the document's IRI.
+    r"""Yields the statements of a document as N-Quads, in chunks. ``base`` is the document's IRI.
     Raises ``Malformed``.
 
     >>> list(document_chunks(lambda: io.BytesIO(b"<a> <b> [] ."), "ttl", "http://e/"))
@@ -97,7 +97,9 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
 
 
 def beyond_rdf_11_in(text: bytes) -> str:
-    """The fault of the first term of N-Quads that RDF 1.1 does not have; "" if there is none."""
+    """Returns the fault of the first term of N-Quads that RDF 1.1 does not have; "" if there is
+    none.
+    """
     if any(sign in text for sign in (b"--ltr", b"--rtl", b"<<(")):
         for quad in ox.parse(text, format=ox.RdfFormat.N_QUADS):
             if fault := beyond_rdf_11(quad.object):
@@ -106,7 +108,9 @@ def beyond_rdf_11_in(text: bytes) -> str:
 
 
 class _Print(io.BytesIO):
-    """The N-Quads of some statements: a long prefix makes a short document any size."""
+    """Collects the N-Quads of some statements within a limit: a long prefix makes a short document
+    any size.
+    """
 
     def write(self, data: Any) -> int:
         if self.tell() > LARGEST:
@@ -119,7 +123,7 @@ def _too_large() -> Malformed:
 
 
 def document_text(data: bytes, form: str, base: str = "") -> bytes:
-    r"""Returns a document in memory as N-Quads. Raises ``Malformed``, whatever its parser raises.
+    r"""Returns a document in memory as N-Quads. Raises ``Malformed`` for any error of its parser.
 
     >>> document_text(b"<?xml version='1.0' encoding='UTG-8'?><a/>", "rdf")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -142,9 +146,9 @@ def document_text(data: bytes, form: str, base: str = "") -> bytes:
 
 
 def parse_document(data: Bytes, reference: FileSplit, seed: int) -> tuple[Triples, FileSplit]:
-    """The statements of a document of a stream, and the reference as one to their N-Quads text.
+    """Returns the statements of a document of a stream, and the reference to their N-Quads text.
 
-    A document that is not well-formed has no statements, but one bad place: it is dead as a whole.
+    An ill-formed document has no statements, but one bad place: it is dead as a whole.
     """
     raw = data.tobytes()
     try:
@@ -160,8 +164,8 @@ def parse_document(data: Bytes, reference: FileSplit, seed: int) -> tuple[Triple
 
 
 def refusal(opened: Opener, form: str, why: str) -> Malformed:
-    """The fault of a document with a statement that is refused, with the first place of what is of
-    RDF 1.2 in Turtle and TriG, whose parser does not say where its statements are.
+    """Returns the fault of a document with a refused statement. It includes the first place of RDF
+    1.2 syntax in Turtle and TriG, whose parser does not report the places of statements.
     """
     match = None
     if form in ("ttl", "trig") and why in (TRIPLE, DIRECTION):
@@ -176,7 +180,7 @@ def refusal(opened: Opener, form: str, why: str) -> Malformed:
 
 
 def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
-    """Place, reason and the line of a fault."""
+    """Returns the place, the reason and the line of a fault."""
     lines = raw.split(b"\n", fault.line) if fault.line else []
     start = sum(len(line) + 1 for line in lines[: fault.line - 1]) if fault.line else 0
     shown = (lines[fault.line - 1] if 0 < fault.line <= len(lines) else raw)[:_SHOWN]
@@ -184,7 +188,7 @@ def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
 
 
 def fault_of(fault: Malformed) -> str:
-    """A fault as a sentence, with its place."""
+    """Describes a fault in a sentence, with its place."""
     where = f"line {fault.line}, column {fault.column}: " if fault.line else ""
     return f"Malformed document: {where}{fault}"
 
@@ -202,7 +206,7 @@ def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
 
 
 def _type_maps(file: Bounded, base: str) -> Iterator[ox.Quad]:
-    """The statements of JSON-LD with type maps."""
+    """Yields the statements of JSON-LD with type maps."""
     text = b"".join(iter(file.read, b""))
     try:
         rewritten = nest_ids(text)
@@ -231,7 +235,9 @@ def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
 
 
 def _context_fault(opened: Opener) -> Malformed:
-    """The fault of a JSON-LD document that names a context by its IRI: the first one, and where."""
+    """Returns the fault of a JSON-LD document with a remote context: the first one, and its
+    place.
+    """
     with opened() as file:
         head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
     try:
@@ -245,7 +251,7 @@ def _context_fault(opened: Opener) -> Malformed:
 
 
 def _remote_contexts(document: Any) -> Iterator[str]:
-    """The contexts that a JSON-LD document names by their IRIs."""
+    """Yields the contexts that a JSON-LD document names by their IRIs."""
     values = [document]
     while values:
         match values.pop():
@@ -261,7 +267,9 @@ def _remote_contexts(document: Any) -> Iterator[str]:
 
 
 def _xml_place(opened: Opener) -> tuple[int, int]:
-    """Where a document stops being XML, which its parser does not say; (0, 0) if it is XML."""
+    """Returns where a document stops being XML, which its parser does not report; (0, 0) if it is
+    XML.
+    """
     with opened() as file:
         try:
             expat.ParserCreate().ParseFile(file)
@@ -273,8 +281,8 @@ def _xml_place(opened: Opener) -> tuple[int, int]:
 
 
 def _rename(text: bytes, names: dict[bytes, int]) -> bytes:
-    """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks
-    before, and gets these.
+    """Returns the text with its blank nodes numbered by first appearance. ``names`` contains those
+    of the previous chunks, and receives these.
     """
     if b"_:" not in text:
         return text

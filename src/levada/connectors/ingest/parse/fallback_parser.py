@@ -1,8 +1,8 @@
-"""One line by pyoxigraph: the judge of what the byte kernel does not take.
+"""Parses one line by pyoxigraph, which decides about the lines that the byte kernel refuses.
 
 pyoxigraph parses one line a call, because after an error it loses valid lines of the same parse. It
 does not know Levada's event time before the dot: a small tokeniser splits that term off first, and
-whatever remains is the judge's again.
+pyoxigraph decides about the rest.
 
 Cost: 2 to 10 us a line.
 """
@@ -48,8 +48,8 @@ _MESSAGE = re.compile(r"^Parser error at line \d+ (.*?)(?: \(line \d+\))?$", re.
 
 
 class Row(NamedTuple):
-    """A line that is a statement: canonical texts and kinds of its terms (graph: "" and UNBOUND),
-    its value, its time.
+    """A statement: canonical texts and kinds of its terms (graph: "" and UNBOUND), its value, its
+    time.
     """
 
     texts: tuple[str, str, str, str]
@@ -59,14 +59,14 @@ class Row(NamedTuple):
 
 
 class Refused(Exception):  # noqa: N818  # an answer, not an error: it never leaves intake
-    """The line is no statement; the message says why."""
+    """The line is not a statement; the message gives the reason."""
 
 
 def read_line(
     text: bytes, *, quads: bool, timed: bool, document: int, unit_power: int = 0
 ) -> Row | None:
-    """Returns the statement of one line (without line end), None: blank or comment. Raises
-    ``Refused``, whatever the parser raises.
+    """Returns the statement of one line (without line end); None: blank or comment. Raises
+    ``Refused`` for any error of the parser.
     """
     try:
         return _statement(text, quads, timed, document, unit_power)
@@ -99,7 +99,7 @@ def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_power:
 
 
 def _check_word_of_time(text: bytes, quads: bool) -> None:
-    """Raises ``Refused`` if only a word that is no time stands between a statement and its dot."""
+    """Raises ``Refused`` if only an invalid time is between a statement and its dot."""
     match = _LAST_WORD.fullmatch(text)
     if match is None:
         return
@@ -112,8 +112,8 @@ def _check_word_of_time(text: bytes, quads: bool) -> None:
 
 
 def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
-    """The statement without its time. If only the whole line is a statement, the term that was
-    split off is its object; if neither is, the fault is the one before the time.
+    """Returns the statement without its time. If only the whole line is a statement, the term that
+    was split off is its object. If neither is, the fault is the one before the time.
     """
     try:
         quad = _quad(rest, quads)
@@ -128,7 +128,7 @@ def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
 
 
 def _quad(text: bytes, quads: bool) -> ox.Quad | None:
-    """What pyoxigraph makes of a line."""
+    """Parses a line by pyoxigraph."""
     if text.count(b"<<") > DEEPEST:  # its terms are freed one call a level
         raise Refused(f"Triples within triples more than {DEEPEST} levels deep are not taken.")
     try:
@@ -157,8 +157,8 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
 
 
 def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
-    """The line without the literal or number that stands last before its dot, and that term; None
-    if there is none.
+    """Returns the line without the last literal or number before its dot, and that term; None if
+    there is none.
     """
     tokens = []
     at = 0
@@ -182,7 +182,7 @@ def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _time(term: bytes, unit_power: int) -> int:
-    """The event time that the term says, in ms."""
+    """Returns the event time in the term, in ms."""
     if not term.startswith(b'"'):
         term = b'"' + term + b'"'
     quad = _quad(b"<a:a> <a:a> " + term + b" .", False)
@@ -221,14 +221,14 @@ def _row(quad: ox.Quad, document: int, time: int) -> Row:
 
 
 def literal_facets(literal: ox.Literal) -> Facets:
-    """The facets of a literal."""
+    """Returns the facets of a literal."""
     return (
         Facets(Kind.LANG) if literal.language else facets_of(literal.value, literal.datatype.value)
     )
 
 
 def blank_text(label: str, document: int) -> str:
-    """The canonical text of a blank node: one within its document, never another's.
+    """Returns the canonical text of a blank node: unique to its document.
 
     >>> blank_text("a", 1) == blank_text("a", 2)
     False

@@ -1,8 +1,8 @@
-"""N-Triples without the kernel, while it is not compiled.
+"""Parses N-Triples without the kernel, while it is not compiled.
 
-Of all kernels the parser's takes longest to compile, half of what an empty cache costs. So where it
-is not in the cache, pyoxigraph decides all lines of small chunks, until they have come to ``most``
-bytes in this process: the first results of an installation do not wait for it, and a stream does
+The parser's kernel takes longest to compile, half of the cost of an empty cache. So if it is not in
+the cache, pyoxigraph parses all lines of small chunks, up to ``most`` bytes in this process. The
+first results of an installation do not wait for the kernel, and a stream does
 (docs/decisions/0019-here-until-spark-is-there.md).
 
 Cost: 20 to 40 us a line; so at most some 2 s before the kernel is compiled.
@@ -24,16 +24,16 @@ _NOTHING = re.compile(rb"[ \t]*(?:[\r\n#]|\Z)")
 
 @dataclass
 class InterpretedParserQuota:
-    """What may be read without the kernel in this process: ``left`` bytes, in chunks of at most
-    ``chunk``.
+    """The amount that this process may parse without the kernel: ``left`` bytes, in chunks of at
+    most ``chunk``.
     """
 
     left: int = 4 << 20
     chunk: int = 256 << 10
 
     def allows(self, size: int) -> bool:
-        """Whether a chunk is to be read without the kernel; it is counted then. Once it is not,
-        none will be.
+        """Whether to parse a chunk without the kernel; then counts it. After the first refusal all
+        are refused.
         """
         if size > min(self.left, self.chunk) or is_there(parse_lines):
             self.left = -1
@@ -46,7 +46,7 @@ COLD = InterpretedParserQuota()
 
 
 def line_starts(data: Bytes) -> Longs:
-    """Where lines begin that are neither empty nor comments.
+    """Returns where lines begin that are neither empty nor comments.
 
     >>> line_starts(np.frombuffer(b"a\\n # c\\nb\\r\\n", np.uint8)).tolist()
     [0, 7]

@@ -1,8 +1,8 @@
-"""Jelly files as pyoxigraph's statements, through pyjelly's decoder (Jelly 1.1: triples, quads and
-graphs streams).
+"""Decodes Jelly files to pyoxigraph's statements, through pyjelly's decoder (Jelly 1.1: triples,
+quads and graphs streams).
 
-Frames are only how a file is cut: its statements are one document. Cost: 10 us a statement; the
-decoder is Python.
+Frames only divide a file: its statements are one document. Cost: 10 us a statement; the decoder is
+Python.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ BLOCK = 1 << 20
 
 
 class _InBlocks:
-    """A file that is read in blocks: a frame may say any length, and only what is there is held.
+    """A file that is read in blocks: a frame may declare any length, and only present bytes are
+    held.
 
-    pyjelly looks at the first bytes and goes back to them, which is all the ``seek`` there is.
+    pyjelly reads the first bytes and returns to them, which is the only ``seek``.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -60,7 +61,7 @@ class _InBlocks:
 
 
 class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
-    """What pyjelly decodes, as pyoxigraph's terms and quads."""
+    """Converts pyjelly's terms and quads to pyoxigraph's."""
 
     graph: Any = ox.DefaultGraph()
 
@@ -97,14 +98,16 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
         self.graph = ox.DefaultGraph()
 
     def namespace_declaration(self, name: str, iri: str) -> None:
-        """Prefixes say nothing about the graph."""
+        """Ignores prefixes, which are not a part of the graph."""
 
     def quoted_triple(self, terms: Iterable[Any]) -> ox.Triple:
         return ox.Triple(*terms)
 
 
 def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
-    """The statements of a Jelly file, in order; a ``SyntaxError``, as pyoxigraph's, for others."""
+    """Yields the statements of a Jelly file, in order; raises a ``SyntaxError``, like pyoxigraph,
+    for other data.
+    """
     try:
         options, frames = get_options_and_frames(cast(IO[bytes], _InBlocks(file)))
         decoder = Decoder(_Terms(options))

@@ -1,10 +1,10 @@
-"""JSON-LD with type maps, as pyoxigraph reads it.
+"""Rewrites JSON-LD with type maps into a form that pyoxigraph reads.
 
 In a map of ``@container: @type`` the type of a node is its key. pyoxigraph 0.5 refuses such a node
 if it has an ``@id``, since it looks for a type before that. Under ``@nest`` the same identifier
-comes behind the type, and means the same (JSON-LD 1.1 API, 5.1.2, step 14). It refuses ``@set``
-beside ``@type``, too, which says nothing about statements. A document is rewritten whose first
-megabyte declares such a map; its text and its values are in memory then.
+follows the type, and means the same (JSON-LD 1.1 API, 5.1.2, step 14). It also refuses ``@set``
+beside ``@type``, which does not affect statements. A document is rewritten if its first megabyte
+declares such a map; its text and its values are in memory then.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def declares_type_map(text: bytes) -> bool:
 
 
 def nest_ids(text: bytes) -> bytes:
-    """A document with the identifiers of nodes in type maps under ``@nest``. Raises
-    ``ValueError`` for what is not JSON.
+    """Returns a document with the identifiers of nodes in type maps under ``@nest``. Raises
+    ``ValueError`` for invalid JSON.
     """
     document = json.loads(text)
     maps, ids = set[str](), {_ID}
@@ -59,7 +59,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects of a document, those of its contexts left out."""
+    """Yields the objects of a document, without those of its contexts."""
     for part in _as_list(value):
         if isinstance(part, dict):
             yield part
@@ -71,7 +71,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _contexts(value: Any) -> Iterator[dict[str, Any]]:
-    """The contexts of a document, and those within them."""
+    """Yields the contexts of a document, and those within them."""
     for part in _as_list(value):
         for inner in part.values() if isinstance(part, dict) else _as_list(part):
             if isinstance(inner, dict | list):

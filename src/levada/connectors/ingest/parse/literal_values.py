@@ -1,11 +1,11 @@
-"""Values of literals in arbitrary precision: what the kernels cannot decide, and the twin of
+"""Computes values of literals in arbitrary precision, which the kernels cannot; the twin of
 ``kernels.text.literals``.
 
-XSD 1.1 part 2: an ill-typed literal has no value (``OTHER``); a valid one that the facets cannot
-hold exactly is HARD, and its text decides. Lexical forms are taken as they are: RDF does not trim
-whitespace.
+XSD 1.1 part 2: an ill-typed literal has no value (``OTHER``). A valid one that the facets cannot
+represent exactly is HARD, and its text decides. Lexical forms are taken unchanged: RDF does not
+trim whitespace.
 
-Cost: some microseconds a literal, so only literals that the kernel left pending come here.
+Cost: some microseconds a literal; only literals that the kernel left pending are computed here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _RANGES: dict[str, tuple[int | None, int | None]] = {
 
 
 def facets_of(lexical: str, datatype: str) -> Facets:
-    """The facets of a literal without language tag, by its lexical form and datatype IRI.
+    """Returns the facets of a literal without language tag, by its lexical form and datatype IRI.
 
     >>> facets_of("1.50", XSD + "decimal")
     Facets(kind=<Kind.DECIMAL: 11>, dbl=1.5, man=150, scale=2)
@@ -101,7 +101,7 @@ def _is_boolean(lexical: str) -> bool:
 
 
 def _significant(text: str) -> int:
-    """How many digits a number has without sign, point and leading zeros."""
+    """Counts the digits of a number without sign, point and leading zeros."""
     return len(text.lstrip("+-").replace(".", "").lstrip("0"))
 
 
@@ -139,8 +139,8 @@ def _floating(lexical: str, single: bool) -> Facets:
 
 
 def nearest_float(lexical: str) -> float:
-    """The float (32 bits) that is nearest to a decimal text, ties to even: rounded once, not by way
-    of a double.
+    """Returns the float (32 bits) nearest to a decimal text, ties to even: rounded once, not
+    through a double.
 
     >>> nearest_float("16777217.0000000000000001")  # as a double halfway between two floats
     16777218.0
@@ -162,7 +162,7 @@ def nearest_float(lexical: str) -> float:
 
 
 def _finite(value: float) -> float:
-    """A float's infinity stands at 2**128 when distances are compared."""
+    """Returns a float with infinity as 2**128, for the comparison of distances."""
     return float(np.clip(value, -(2.0**128), 2.0**128))
 
 
@@ -178,7 +178,7 @@ class Instant(NamedTuple):
 
 
 def instant_of(lexical: str) -> Instant | None:
-    """The instant of an xsd:dateTime's lexical form, or None if it is ill-typed.
+    """Returns the instant of an xsd:dateTime's lexical form, or None if it is ill-typed.
 
     >>> instant_of("1970-01-01T01:00:00+01:00").ms
     0
@@ -202,8 +202,8 @@ def instant_of(lexical: str) -> Instant | None:
 
 
 def _year(text: str) -> int:
-    """The year; one of more than 12 digits is cut to one that is out of every range too and has the
-    same calendar.
+    """Returns the year; one of more than 12 digits is cut to one that is out of every range too and
+    has the same calendar.
     """
     if len(text) <= 13:
         return int(text)
@@ -211,7 +211,7 @@ def _year(text: str) -> int:
 
 
 def _east(zone: str | None) -> int | None:
-    """Minutes east of UTC; None beyond 14 hours."""
+    """Returns minutes east of UTC; None beyond 14 hours."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[4:6])
@@ -226,7 +226,7 @@ def _month_days(year: int, month: int) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01, any year."""
+    """Returns days since 1970-01-01, for any year."""
     years = year - 1970
     leaps = sum(sign * ((year - 1) // n - 1969 // n) for n, sign in ((4, 1), (100, -1), (400, 1)))
     return years * 365 + leaps + sum(_month_days(year, m) for m in range(1, month)) + day - 1
@@ -251,7 +251,7 @@ _FORMS = {"dateTime": {4}, "dateTimeStamp": {4}, "date": {3}, "gYearMonth": {2},
 
 
 def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
-    """The event time in ms that a literal says, or None: a number of units of ``10**unit_power``
+    """Returns the event time in ms of a literal, or None: a number of units of ``10**unit_power``
     ms, or a dateTime, date, month or year (no zone: UTC). The twin of ``kernels.text.timestamps``.
 
     >>> event_time("12", XSD + "integer", 3), event_time("0.0125", XSD + "string", 3)
@@ -275,7 +275,7 @@ def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
 
 
 def _units(number: Decimal, power: int) -> int | None:
-    """Units of 10**power ms as ms, rounded down; None for what is beyond all times."""
+    """Converts units of 10**power ms to ms, rounded down; None beyond all times."""
     places = number.adjusted() + power
     if number and places > 20:
         return None

@@ -1,11 +1,10 @@
-"""Many messages of RDF as one text: parsed at once, each with blank nodes of its own.
+"""Parses many messages of RDF as one text, each with blank nodes of its own.
 
-A message that is one element is taken whole or not at all: a line of it that is no statement makes
-all of it dead. Documents (Turtle, ..) are written as N-Quads first, each for itself. Blank nodes
-get a label that follows from their document, their own label and the message's offset; only
-messages that have some pay for that. A message whose header names another format than the stream's
-is of that format. What begins with the prefix of a schema registry (a zero byte
-and four of a number) is told as that.
+A message that is one element is kept completely or not at all: an ill-formed line makes all of it
+dead. Documents (Turtle, ..) are first written as N-Quads, each separately. The label of a blank
+node depends on its document, its own label and the message's offset; only messages with blank nodes
+pay for that. A message whose header names another format than the stream's has that format. A
+message with the prefix of a schema registry (a zero byte and four of a number) is reported as such.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Bad = list[tuple[int, str, str]]
 def parse_messages(
     data: Bytes, messages: Messages, reference: FileSplit, config: StreamConfig, seed: int
 ) -> tuple[Triples, FileSplit, Messages]:
-    """The statements of messages, the reference to the text in which they stand, and where the
-    messages are in that. What is wrong is in ``bad``, by places of the text.
+    """Returns the statements of messages, the reference to their text, and the messages with their
+    places in it. Faults are in ``bad``, by places of the text.
     """
     bad: Bad = []
     rewritten = config.documents or any(messages.beside.formats)
@@ -65,8 +64,8 @@ def parse_messages(
 def _without_graphs(
     triples: Triples, data: Bytes, messages: Messages, form: str, config: StreamConfig
 ) -> Triples:
-    """The triples without the lines of N-Triples messages that name a graph, which are bad: beside
-    messages of other formats all are read as N-Quads.
+    """Returns the triples without the lines of N-Triples messages that name a graph. These lines
+    are bad: in a batch with other formats all messages are read as N-Quads.
     """
     assert triples.g is not None, "N-Quads have graphs"
     formats = messages.beside.formats or [""] * len(messages)
@@ -92,7 +91,9 @@ def _without_graphs(
 
 
 def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messages, Bad]:
-    """Messages as N-Quads, a newline behind each; ``form``: of those that do not say another."""
+    """Converts messages to N-Quads, each followed by a newline; ``form``: of those without a
+    format.
+    """
     raw, edges = data.tobytes(), messages.starts.tolist()
     formats = messages.beside.formats or [""] * len(messages)
     texts: list[bytes] = []
@@ -128,12 +129,14 @@ def _quads(one: bytes, form: str) -> bytes:
 
 
 def registry_or(one: bytes, reason: str) -> str:
-    """Why a message cannot be read."""
+    """Returns the reason why a message cannot be read."""
     return REGISTRY if one[:1] == b"\0" and len(one) > _PREFIX else reason
 
 
 def _whole(triples: Triples, data: Bytes, messages: Messages) -> Triples:
-    """The triples without those of messages with a bad line, each of which is one bad place."""
+    """Returns the triples without those of messages with a bad line, each of which is one bad
+    place.
+    """
     numbers = messages.number(np.array([place for place, _, _ in triples.bad], np.int64))
     reasons: dict[int, str] = {}
     for number, (_, reason, _) in zip(numbers.tolist(), triples.bad, strict=True):
@@ -150,7 +153,7 @@ def _whole(triples: Triples, data: Bytes, messages: Messages) -> Triples:
 
 
 def _scope(triples: Triples, messages: Messages, seed: int) -> None:
-    """Renames blank nodes, so that each is of its message."""
+    """Renames blank nodes, so that each belongs to its message."""
     columns = [c for c in (triples.s, triples.o, triples.g) if c is not None]
     rows = [np.flatnonzero(column.kind == Kind.BLANK) for column in columns]
     if not any(map(len, rows)):
@@ -162,7 +165,7 @@ def _scope(triples: Triples, messages: Messages, seed: int) -> None:
 
 
 def _rename(triples: Triples, column: TermColumn, rows: Longs, offsets: Longs, seed: int) -> None:
-    """New labels for some terms of a column, behind the texts that are there."""
+    """Writes new labels for some terms of a column, after the present texts."""
     place = column.off[rows].astype(np.int64)[:, None] + np.arange(BLANK_SIZE)
     number = offsets.astype("<i8").view(np.uint8).reshape(-1, 8)
     keys = np.ascontiguousarray(np.hstack([triples.buffer[place], number]))
@@ -181,7 +184,7 @@ def _rename(triples: Triples, column: TermColumn, rows: Longs, offsets: Longs, s
 def _identities(
     texts: npt.NDArray[np.uint8], seed: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """The identities of texts of one length."""
+    """Returns the identities of texts of one length."""
     n, size = texts.shape
     x, y = np.empty(n, np.uint64), np.empty(n, np.uint64)
     start = size * np.arange(n, dtype=np.int64)

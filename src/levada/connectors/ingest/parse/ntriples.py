@@ -1,16 +1,15 @@
-"""N-Triples and N-Quads bytes to columns: the byte kernel, and pyoxigraph for the lines that it
-does not take.
+"""Parses N-Triples and N-Quads bytes to columns: by the byte kernel, and by pyoxigraph for the
+lines that it refuses.
 
 The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves zero rows for the
-rest; ``connectors.ingest.parse.fallback_parser`` decides those one by one, and the canonical texts
-that it finds go to the end of the same buffer. Numbers that need arbitrary precision are taken from
-their texts by ``connectors.ingest.parse.literal_values``. What is no statement is in ``bad``, with
-its place and a reason. A kernel that is not compiled yet need not be (``cold``): then pyoxigraph
-decides all lines.
+rest. ``connectors.ingest.parse.fallback_parser`` decides those one by one, and its canonical texts
+go to the end of the same buffer. ``connectors.ingest.parse.literal_values`` reads numbers that need
+arbitrary precision from their texts. Lines that are not statements are in ``bad``, with place and
+reason. If the kernel is not compiled yet (``interpreted_parser``), pyoxigraph parses all lines.
 
 Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical
 texts have equal identities. Cost: 80 to 160 ns a line in the kernel, some microseconds for each
-line that pyoxigraph sees. Twin: ``parse_twin``.
+line that pyoxigraph parses. Twin: ``ntriples_twin``.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class TermColumn:
     scale: npt.NDArray[np.uint8] | None = None
 
     def take(self, rows: Rows) -> TermColumn:
-        """The terms of these rows, in this order."""
+        """Returns the terms of these rows, in this order."""
         columns = (self.x, self.y, self.off, self.len, self.kind, self.dbl, self.man, self.scale)
         picked = (None if column is None else column[rows] for column in columns)
         return TermColumn(*picked)  # type: ignore[arg-type]
@@ -67,8 +66,8 @@ class Triples:
     """The statements of a chunk as columns, in input order.
 
     ``line`` is the place of each statement's line in the input, in bytes; ``time`` its event time
-    in ms (``core.event_time.MIN`` if the lines carry none); ``g`` the graph of N-Quads (UNBOUND:
-    the default graph). ``bad`` lists (place, reason, text).
+    in ms (``core.event_time.MIN`` if lines have none); ``g`` the graph of N-Quads (UNBOUND: the
+    default graph). ``bad`` lists (place, reason, text).
     """
 
     n: int
@@ -82,12 +81,12 @@ class Triples:
     bad: list[tuple[int, str, str]]
 
     def text(self, column: TermColumn, row: int) -> str:
-        """The canonical text of one term: for messages and tests, not for the data path."""
+        """Returns the canonical text of one term: for messages and tests, not for the data path."""
         start = int(column.off[row])
         return self.buffer[start : start + int(column.len[row])].tobytes().decode()
 
     def take(self, rows: Rows) -> Triples:
-        """The statements of these rows, in this order; the bad lines stay."""
+        """Returns the statements of these rows, in this order; the bad lines stay."""
         s, p, o = (column.take(rows) for column in (self.s, self.p, self.o))
         g = None if self.g is None else self.g.take(rows)
         return Triples(
@@ -97,7 +96,7 @@ class Triples:
 
 @dataclass(slots=True)
 class _Columns:
-    """What the kernel fills: x to kind have a row each for subject, predicate, object, graph."""
+    """The output of the kernel: x to kind have a row each for subject, predicate, object, graph."""
 
     line: Longs
     x: npt.NDArray[np.uint64]
@@ -111,7 +110,7 @@ class _Columns:
     time: Longs
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """The arrays in the kernel's order."""
+        """Returns the arrays in the kernel's order."""
         terms = (self.x, self.y, self.off, self.len, self.kind)
         return (self.line, *terms, self.dbl, self.man, self.scale, self.time)
 
@@ -134,7 +133,7 @@ def _new_columns(n: int) -> _Columns:
 
 @frozen
 class _Setting:
-    """How lines are read."""
+    """The settings of a parse."""
 
     quads: bool
     timed: bool
@@ -153,13 +152,13 @@ def parse(
     unit_power: int = 0,
     line_ends: int | None = None,
 ) -> Triples:
-    """The statements of a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
+    """Parses a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
 
-    ``timed``: each line has a further term before its dot, its event time: a number of units of
+    ``timed``: each line has an additional term before its dot, its event time: a number of units of
     ``10**unit_power`` ms, bare or quoted, or another literal (``kernels.text.timestamps``).
-    ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that tells this
-    document's blank nodes from others'. ``line_ends``: how many newlines and carriage returns the
-    chunk has, if they are counted.
+    ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that distinguishes
+    this document's blank nodes from others'. ``line_ends``: how many newlines and carriage returns
+    the chunk has, if they are counted.
 
     >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
     >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
@@ -189,7 +188,7 @@ def parse(
 def _run_kernel(
     source: Bytes, setting: _Setting, line_ends: int | None
 ) -> tuple[Bytes, _Columns, Longs]:
-    """The kernel over the whole chunk; the side area grows as often as it asks."""
+    """Runs the kernel over the whole chunk; grows the side area as often as it demands."""
     size = source.size
     buffer = _room_behind(source)
     if line_ends is None:
@@ -216,7 +215,7 @@ def _run_kernel(
 
 
 def _run_nothing(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Longs]:
-    """What a kernel would give that refuses each line."""
+    """Returns the result of a kernel that refuses each line."""
     size, starts = source.size, line_starts(source)
     columns = _new_columns(len(starts))
     for column in columns.arrays():
@@ -228,7 +227,9 @@ def _run_nothing(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Lon
 
 
 def _room_behind(source: Bytes) -> Bytes:
-    """The chunk with room for texts after it: in the array that it was read into, if possible."""
+    """Returns the chunk with room for texts after it: in the array that it was read into, if
+    possible.
+    """
     room, whole = parsing_room(source.size), source.base
     if (
         isinstance(whole, np.ndarray)
@@ -241,7 +242,7 @@ def _room_behind(source: Bytes) -> Bytes:
 
 
 def _pad(data: Bytes, more: int) -> Bytes:
-    """A copy with more bytes after it, PAD newlines first."""
+    """Returns a copy with more bytes after it, PAD newlines first."""
     size = data.size
     assert size + more <= _LARGEST, "the texts of a chunk fit into two gigabytes"
     buffer = np.empty(size + more, np.uint8)
@@ -251,7 +252,7 @@ def _pad(data: Bytes, more: int) -> Bytes:
 
 
 def _settle(buffer: Bytes, columns: _Columns, n: int) -> int:
-    """Takes the pending values from their texts; returns how many rows it refuses."""
+    """Reads the pending values from their texts; returns the number of rows that it refuses."""
     refusals = 0
     for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
         start = int(columns.off[2, row])
@@ -270,7 +271,7 @@ def _set_value(columns: _Columns, row: int, value: Facets) -> None:
 
 
 def text_facets(text: str) -> Facets:
-    """The facets of a term by its canonical text.
+    """Returns the facets of a term by its canonical text.
 
     >>> text_facets("<a:b>").kind.name
     'IRI'
@@ -296,8 +297,8 @@ def _judge(
     setting: _Setting,
     bad: list[tuple[int, str, str]],
 ) -> tuple[Bytes, Longs]:
-    """Lets pyoxigraph decide about the refused rows; returns the buffer with their texts, and the
-    rows to keep.
+    """Parses the refused rows by pyoxigraph; returns the buffer with their texts, and the rows to
+    keep.
     """
     keep = np.ones(n, np.bool_)
     taken: list[tuple[int, Row]] = []
@@ -323,7 +324,7 @@ def _judge(
 
 
 def line_at(buffer: Bytes, start: int, size: int) -> bytes:
-    """The line that starts here, without its end; most lines are short."""
+    """Returns the line that starts here, without its end; most lines are short."""
     reach = 1024
     while True:
         part = buffer[start : min(start + reach, size)].tobytes()
@@ -336,7 +337,7 @@ def line_at(buffer: Bytes, start: int, size: int) -> bytes:
 def _fill(
     buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Row]], seed: int
 ) -> Bytes:
-    """Puts the statements that pyoxigraph found into their rows, the texts behind the buffer's."""
+    """Writes the statements of pyoxigraph into their rows, the texts after the buffer's."""
     if not taken:
         return buffer
     texts = [text.encode() for _, statement in taken for text in statement.texts]
@@ -369,7 +370,7 @@ def _fill(
 def _triples(
     buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tuple[int, str, str]]
 ) -> Triples:
-    """The first n rows as triples."""
+    """Returns the first n rows as triples."""
     c = columns
 
     def term(position: int) -> TermColumn:
@@ -384,9 +385,9 @@ def _triples(
 
 
 def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
-    """Terms by their canonical texts (a query's constants): (buffer, column with values).
+    """Returns terms by their canonical texts (a query's constants): (buffer, column with values).
 
-    Blank nodes' texts are taken as they are. An empty text is unbound.
+    Blank nodes' texts are taken unchanged. An empty text is unbound.
 
     >>> buffer, column = columns_of(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>'], seed=1)
     >>> column.man.tolist()

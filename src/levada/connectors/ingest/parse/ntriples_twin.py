@@ -1,5 +1,5 @@
-"""The slow twin of ``connectors.ingest.parse.ntriples``: every line by pyoxigraph, every identity
-by the package ``xxhash``. Tests compare them.
+"""The slow twin of ``connectors.ingest.parse.ntriples``: parses every line by pyoxigraph, and
+computes every identity by the package ``xxhash``. Tests compare them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _LINE = re.compile(rb"[^\r\n]+")
 def parse_slow(
     data: bytes, *, quads: bool, timed: bool, seed: int, document: int, unit_power: int = 0
 ) -> Triples:
-    """What ``parse`` must give, except that every text lies in the buffer once for each use."""
+    """Returns the result of ``parse``, except that every text is in the buffer once for each
+    use.
+    """
     lines: list[int] = []
     rows: list[Row] = []
     bad: list[tuple[int, str, str]] = []

@@ -1,7 +1,7 @@
-"""Reads many records with one call of a library; what raises is read by halves, so that a record
-that cannot be read is alone and its neighbours are read.
+"""Reads many records with one call of a library. If that raises, reads them by halves, so that an
+unreadable record is alone and its neighbours are read.
 
-Cost: one call where all is sound; each record that is not costs log2(records) calls more.
+Cost: one call without faults; log2(records) calls more for each unreadable record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Read = Callable[[int, int], pl.DataFrame]
 
 def read_by_halves(read: Read, count: int) -> tuple[pl.DataFrame | None, dict[int, str]]:
     """Returns the rows of ``count`` records (None: there are none), and why some cannot be read.
-    ``read`` gives those from .. to (exclusive), or raises.
+    ``read`` returns those from .. to (exclusive), or raises.
 
     >>> def read(low: int, high: int) -> pl.DataFrame:
     ...     if low <= 2 < high:

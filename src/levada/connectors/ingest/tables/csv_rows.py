@@ -1,8 +1,8 @@
-"""CSV records as columns of texts, with what is wrong with some of them.
+"""Reads CSV records as columns of texts, with the faults of some of them.
 
 A record is dead if it has another number of fields than the header, breaks the rules of quotes (RFC
-4180) or is no UTF-8; the others go on. An empty field is no value (null), a quoted empty string is
-one. Cost: a kernel's pass for the records, then pyarrow's reader.
+4180) or is not UTF-8; the others are kept. An empty field has no value (null), a quoted empty
+string is a value. Cost: a kernel's pass for the records, then pyarrow's reader.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _FAULTS = {
 
 @dataclass(slots=True)
 class RawRows:
-    """Rows that have the right shape: columns, where each stands, its text, what is wrong.
+    """Rows of the right shape: columns, the place and the text of each, faults.
 
-    ``number``: the place of each among all rows of the reference, those that are dead too.
-    ``alone``: how many of the dead ones are no elements for the driver. ``times``: when the message
-    of each was, ms; ``blank``: messages without a row.
+    ``number``: the place of each among all rows of the reference, including dead ones. ``alone``:
+    the number of dead ones that are not elements for the driver. ``times``: the time of each row's
+    message, ms. ``blank``: messages without a row.
     """
 
     table: pl.DataFrame
@@ -51,7 +51,7 @@ class RawRows:
     wrong: dict[int, str] = field(default_factory=dict)
 
     def take(self, rows: Times) -> RawRows:
-        """Returns these rows, of which nothing is wrong yet."""
+        """Returns these rows, which have no faults yet."""
         text = self.text
         return replace(
             self,
@@ -66,7 +66,7 @@ class RawRows:
 
 
 def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: FileSplit) -> RawRows:
-    """The ``needed`` columns of the records of a reference; null is an empty field."""
+    """Reads the ``needed`` columns of the records of a reference; null is an empty field."""
     data = chunk.data
     start, stop, fields, fault = scan_records(data, ord(chunk.separator))
     coded = _not_utf8(data, start)
@@ -100,12 +100,12 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: FileSplit) -> Ra
 
 
 def decode(data: Bytes, start: int, stop: int) -> str:
-    """A part of a text, for people."""
+    """Decodes a part of a text, for people."""
     return data[start:stop].tobytes().decode("utf-8", "replace")
 
 
 def _not_utf8(data: Bytes, start: Times) -> list[int]:
-    """The records with bytes that are no UTF-8; one decode of the rest for each."""
+    """Returns the records that are not UTF-8; one decode of the rest for each."""
     undecodable: list[int] = []
     if not len(data) or data.max() < 128:
         return undecodable
@@ -121,7 +121,7 @@ def _not_utf8(data: Bytes, start: Times) -> list[int]:
 
 
 def _select_records(data: Bytes, start: Times, stop: Times, rows: Times) -> Bytes:
-    """The text of some records, and of no others."""
+    """Returns the text of these records only."""
     cuts = np.flatnonzero(np.diff(rows) > 1)
     if not len(cuts):
         return data[start[rows[0]] : stop[rows[-1]]]
@@ -133,8 +133,8 @@ def _select_records(data: Bytes, start: Times, stop: Times, rows: Times) -> Byte
 
 
 def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: int) -> pl.DataFrame:
-    """The needed columns of so many records as strings; null is an empty field. Raises
-    ``ValueError`` where pyarrow finds another number.
+    """Reads the needed columns of so many records as strings; null is an empty field. Raises
+    ``ValueError`` if pyarrow finds another number.
     """
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),

@@ -1,12 +1,11 @@
-"""Lines of JSON objects (NDJSON) as columns of texts, with what is wrong with some of them.
+"""Reads lines of JSON objects (NDJSON) as columns of texts, with the faults of some of them.
 
-Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
-the shortest form of their double, or as they are in the column of times), an array or object as
-JSON. ``null`` and a name that is not there are no
-value. Of a name that an object has several times the last one counts. A line is dead that is not a
-JSON object or has half of a surrogate pair; blank lines are none. Cost: a kernel's pass and one
-call of Polars' reader for a sound piece; a bad line costs that on halves of the piece, log2(lines)
-times.
+Every value is read as text: a string unchanged, a number or boolean as JSON writes it (numbers in
+the shortest form of their double, or unchanged in the column of times), an array or object as JSON.
+``null`` and a missing name have no value. Of a repeated name in an object the last value counts. A
+line is dead if it is not a JSON object or has half of a surrogate pair; blank lines are ignored.
+Cost: a kernel's pass and one call of Polars' reader for a valid piece; a bad line costs the same on
+halves of the piece, log2(lines) times.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _HALF = re.compile(
 def json_rows(
     data: Bytes, needed: Sequence[str], reference: FileSplit, exact: str | None = None
 ) -> RawRows:
-    """The ``needed`` columns of the lines of a reference; numbers of the column ``exact`` keep all
-    of their digits.
+    """Reads the ``needed`` columns of the lines of a reference; numbers of the column ``exact``
+    keep all of their digits.
     """
     start, stop = _lines(data)
     text = _take_last(data, start, stop, needed)
@@ -72,8 +71,8 @@ def json_rows(
 
 
 def _lines(data: Bytes) -> tuple[Longs, Longs]:
-    """Where the lines that are not blank begin and end. Blank is what is for the driver, too
-    (``kernels.text.line_boundaries``): a line of control characters is one, and no object.
+    """Returns where non-blank lines begin and end. Blank has the driver's meaning
+    (``kernels.text.line_boundaries``): a line of control characters is a line, and not an object.
     """
     ends = np.flatnonzero(data == 10)
     start = np.concatenate([np.zeros(1, np.int64), ends + 1])
@@ -85,8 +84,8 @@ def _lines(data: Bytes) -> tuple[Longs, Longs]:
 
 
 def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
-    """Which lines the driver counts as elements (``kernels.text.line_boundaries``): those that do
-    not begin like a comment.
+    """Returns a mask of the lines that the driver counts as elements
+    (``kernels.text.line_boundaries``): those that do not begin like a comment.
     """
     ink = np.flatnonzero((data != 32) & (data != 9))
     first = data[ink[np.searchsorted(ink, start)]]
@@ -95,7 +94,7 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
 
 
 def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) -> Bytes:
-    """The lines with another name in the place of each that the same object has again."""
+    """Returns the lines with a replaced name for each that the same object repeats later."""
     hashes = [hash_name(np.frombuffer(name.encode(), np.uint8)) for name in needed]
     names = np.sort(np.array(hashes, np.uint64))
     at, size = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -113,7 +112,7 @@ def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) ->
 
 
 def _long_numbers(name: str) -> re.Pattern[bytes]:
-    """Where a column of this name has numbers of more digits than a double."""
+    """Returns where a column of this name has numbers of more digits than a double."""
     key = re.escape(json.dumps(name, ensure_ascii=False).encode())
     return re.compile(rb"(%b(?<!\\%b)\s*:\s*)(?=[-0-9.]{17})([-+0-9.eE]+)" % (key, key))
 
@@ -121,8 +120,8 @@ def _long_numbers(name: str) -> re.Pattern[bytes]:
 def _read(
     text: Bytes, needed: Sequence[str], lines: int, long: re.Pattern[bytes] | None
 ) -> pl.DataFrame:
-    """So many lines as columns; of numbers that are ``long`` the texts. Raises ``ValueError`` if
-    one of them is not sound.
+    """Reads so many lines as columns; the numbers of ``long`` as texts. Raises ``ValueError`` if a
+    line is faulty.
     """
     raw = text.tobytes()
     if long is not None:

@@ -1,13 +1,13 @@
-"""Rows of tables as RDF elements, by a mapping file (``levada.connectors.config.row_mapping``):
-CSV, JSON or Parquet in, triples as columns out.
+"""Converts rows of tables to RDF elements, by a mapping file
+(``levada.connectors.config.row_mapping``): CSV, JSON or Parquet in, triples as columns out.
 
     records --readers--> text columns --types, formulas--> columns --templates--> N-Triples text
-    --intake.parse--> triples
+    --ingest.parse--> triples
 
-A row is one element with one time. What becomes of it (cut, late, future, kept) is decided before
-its triples are written; a row that cannot be read or has no time is dead with its record's place
-and text. A triple that a value makes malformed (an IRI with a blank in it) is dead alone. Cost: a
-few string operations of Polars a triple and row, then the N-Triples kernel.
+A row is one element with one time. Its fate (cut, late, future, kept) is decided before its triples
+are written. A row that cannot be read or has no time is dead with its record's place and text. A
+triple that a value makes ill-formed (an IRI with a blank in it) is dead alone. Cost: a few string
+operations of Polars a triple and row, then the N-Triples kernel.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def mapped_of(
     seed: int,
     messages: Messages | None = None,
 ) -> tuple[Triples, Elements]:
-    """The triples and elements of what ``connectors.sources.read_split.read_tuples`` read; the
-    bounds are those of ``elements.elements_of``.
+    """Returns the triples and elements of the output of
+    ``connectors.sources.read_split.read_tuples``; the bounds are those of ``elements.elements_of``.
     """
     gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
@@ -105,7 +105,7 @@ def _map_rows(
 
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
-    """The columns that are read by their types, the number of each record, and the formulas."""
+    """Returns the typed columns, the number of each record, and the formulas."""
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})
@@ -126,7 +126,7 @@ def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
 
 @lru_cache(maxsize=16)
 def _text(mapping: RowMapping) -> pl.Expr:
-    """The lines of a row; a triple with a value that is not there has none."""
+    """Returns the lines of a row; a triple with a missing value has none."""
     types = mapping.types()
     space = pl.lit(" ")
     lines = []
@@ -160,8 +160,8 @@ def _part(part: Part, kind: str) -> pl.Expr:
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:
-    """A value's text: that of a string, else its XSD form, doubles as those of tuples (2,
-    not 2.0).
+    """Returns a value's text: that of a string, else its XSD form, doubles as in tuples (2, not
+    2.0).
     """
     value = column_of(name)
     if kind != "double":
@@ -177,7 +177,9 @@ def _escape(value: pl.Expr) -> pl.Expr:
 
 
 def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
-    """Texts with odd characters, each distinct one by Python; the others as they are."""
+    """Converts texts with odd characters, each distinct one by Python; returns the others
+    unchanged.
+    """
 
     def convert_all(series: pl.Series) -> pl.Series:
         marked = series.str.contains(odd).fill_null(False)

@@ -1,9 +1,8 @@
-"""Rows of tables that come as messages: which message each row is of, and what is wrong with a
-message as a whole.
+"""Assigns rows of tables to the messages that contain them, with the faults of whole messages.
 
-No message reaches into the next one: the line ends within a message that is one JSON object are
-blanks, and one whose quotes do not close (CSV) is dead alone. What is set aside before the rows are
-read leaves line ends in its place.
+No message reaches into the next one: line ends within a message that is one JSON object become
+blanks, and one with an open quote (CSV) is dead alone. Messages that are refused before the rows
+are read leave line ends in their places.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ _LINE_ENDS = (10, 13)
 
 @frozen
 class Rows:
-    """The messages of a chunk of rows; ``dead``: those that were set aside."""
+    """The messages of a chunk of rows; ``dead``: the refused ones."""
 
     messages: Messages
     dead: list[Dead]
     single: bool
 
     def settle(self, rows: RawRows, beside: Sequence[str] = ()) -> RawRows:
-        """Returns the rows with where and when their messages were, in place of where they stand;
-        and of the columns ``beside`` what is said beside their texts.
+        """Returns the rows with the places and times of their messages, and with the metadata
+        columns among ``beside``.
         """
         messages = self.messages
         number = messages.number(rows.offset)
@@ -77,14 +76,14 @@ class Rows:
 
 
 def _metadata_columns(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
-    """Of each row what is said beside its message's text."""
+    """Returns the metadata of each row's message."""
     said = [messages.columns[name].gather(number) for name in names if name in messages.columns]
     of_topic = [name for name in names if name not in messages.columns]
     return said + (_of_topic(messages, number, of_topic) if of_topic else [])
 
 
 def _of_topic(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
-    """The topic of each row (``topic``), or one of its levels, from 1 (``topic_2``)."""
+    """Returns the topic of each row (``topic``), or one of its levels, from 1 (``topic_2``)."""
     assert messages.topics is not None, "the messages have topics"
     topics = messages.topics.gather(number)
     levels = topics.str.split("/")
@@ -97,7 +96,7 @@ def _of_topic(messages: Messages, number: Longs, names: Sequence[str]) -> list[p
 
 
 def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: StreamConfig) -> Rows:
-    """Makes sure that no message of a chunk reaches into another, in place."""
+    """Separates the messages of a chunk, so that none reaches into another, in place."""
     data, single = chunk.data, config.element == "message"
     if isinstance(chunk, JsonChunk):
         if single:
@@ -111,15 +110,15 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
 
 
 def _one_line(data: Bytes, messages: Messages) -> None:
-    """Line ends within messages become blanks."""
+    """Replaces line ends within messages by blanks."""
     ends = (data == _LINE_ENDS[0]) | (data == _LINE_ENDS[1])
     data[ends] = 32
     data[messages.starts[1:] - 1] = 10
 
 
 def _over_lines(data: Bytes, messages: Messages) -> Longs:
-    """The messages that are one JSON value over several lines; those whose first line ends like an
-    object are not looked at.
+    """Returns the messages that are one JSON value over several lines, except those whose first
+    line ends like an object.
     """
     ends = np.flatnonzero(data == 10)
     first = ends[np.searchsorted(ends, messages.starts[:-1])]
@@ -131,13 +130,13 @@ def _over_lines(data: Bytes, messages: Messages) -> Longs:
 
 
 def _zero_prefixed(data: Bytes, messages: Messages) -> Longs:
-    """The messages that begin with a zero byte."""
+    """Returns the messages that begin with a zero byte."""
     return np.flatnonzero(data[messages.starts[:-1]] == 0)
 
 
 def _open(data: Bytes, messages: Messages, separator: int) -> Longs:
-    """The messages whose quotes do not close; each is looked at alone once one of them reaches into
-    the next.
+    """Returns the messages with open quotes; examines each alone if one of them reaches into the
+    next.
     """
     quotes = np.flatnonzero(data == 34)
     if not len(quotes):
@@ -160,7 +159,7 @@ def _is_open(data: Bytes, messages: Messages, number: int, separator: int) -> bo
 
 
 def _refuse_messages(data: Bytes, messages: Messages, numbers: Longs, reason: str) -> list[Dead]:
-    """These messages as dead letters; line ends stand in their places."""
+    """Returns these messages as dead letters, and replaces them by line ends."""
     dead = []
     for k in numbers.tolist():
         start, stop = int(messages.starts[k]), int(messages.starts[k + 1]) - 1

@@ -1,12 +1,12 @@
-"""The event time of each row of a table: what the stream's options say of it, by columns.
+"""Reads the event time of each row of a table by the stream's options, in columns.
 
     texts       as those of all sources (``kernels.text.timestamps``); or by ``time_format``
     numbers     in the stream's unit, as their texts
     timestamps  of Parquet and frames: as they are
 
-What says no zone is local time in the stream's ``zone``. Of a local time that comes twice (when
-clocks are put back) the earlier instant is meant; one that is skipped (when they are put forward)
-is none, and its row dead. Cost: a kernel's pass over the texts; with a format or a zone a few
+A time without a zone is local time in the stream's ``zone``. If a local time occurs twice (when
+clocks are put back), the earlier instant counts. A skipped one (when they are put forward) is not a
+time, and its row is dead. Cost: a kernel's pass over the texts; with a format or a zone a few
 column operations of Polars.
 """
 
@@ -46,8 +46,8 @@ def row_times(
     *,
     gate: AdmissionBounds,
 ) -> Times:
-    """The event time of each row, by the file's name, a clock or a column of ``table``; a row
-    without one is marked in ``rows.wrong``.
+    """Returns the event time of each row, by the file's name, a clock or a column of ``table``;
+    marks a row without one in ``rows.wrong``.
     """
     values = pl.Series([None])
     if config.time_kind in ("timestamp", "arrival"):
@@ -76,7 +76,9 @@ def seeming_unit(
     *,
     greatest: int = MIN,
 ) -> str:
-    """``admission.likely_unit`` of the rows' times; also where integers are too large for any."""
+    """Returns ``lateness.likely_unit`` of the rows' times; also if integers are too large for
+    any.
+    """
     if config.time_format or not len(ts):
         return ""
     none = greatest == MIN and int(ts.max()) == MIN
@@ -88,7 +90,7 @@ def seeming_unit(
 
 
 def value_shown(values: pl.Series, row: int) -> object:
-    """Returns a value for people; an instant that Python has not as its number.
+    """Returns a value for people; an instant outside Python's range as its number.
 
     >>> value_shown(pl.Series([2**62]).cast(pl.Datetime("us")), 0)
     4611686018427387904
@@ -102,7 +104,7 @@ def value_shown(values: pl.Series, row: int) -> object:
 
 
 def _wrong(config: StreamConfig) -> str:
-    """Why a value is no time."""
+    """Returns the reason why a value is not a time."""
     words = f"its time does not fit {config.time_format}" if config.time_format else WRONG_TIME
     return words if config.zone == UTC else f"{words}, or there was none such in {config.zone}"
 
@@ -112,7 +114,7 @@ def _column(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
 
 
 def field_times(values: pl.Series, config: StreamConfig) -> Times:
-    """The time that each value is; MIN where there is none."""
+    """Returns the time of each value; MIN without one."""
     if config.time_format:
         return _by_format(_texts(values), config)
     if values.dtype.is_integer():
@@ -134,7 +136,7 @@ def _texts(values: pl.Series) -> pl.Series:
 
 
 def _bytes_of(texts: pl.Series) -> tuple[Bytes, Longs]:
-    """The bytes of all texts, and where each begins and ends."""
+    """Returns the bytes of all texts, and where each begins and ends."""
     text = texts.to_arrow().cast(pa.large_string())
     _, edges, data = text.buffers()
     edge = np.frombuffer(edges, np.int64)[text.offset : text.offset + len(text) + 1]
@@ -142,7 +144,7 @@ def _bytes_of(texts: pl.Series) -> tuple[Bytes, Longs]:
 
 
 def _scale(values: pl.Series, power: int) -> Times:
-    """Integers, units of 10**power ms, as milliseconds."""
+    """Converts integers, units of 10**power ms, to milliseconds."""
     unit, parts = 10 ** max(power, 0), 10 ** max(-power, 0)
     numbers = values.cast(pl.Int64(), strict=False)
     raw: Times = (numbers.fill_null(MIN) if numbers.null_count() else numbers).to_numpy()
@@ -154,7 +156,7 @@ def _scale(values: pl.Series, power: int) -> Times:
 
 
 def _timestamps(values: pl.Series, zone: str) -> Times:
-    """Timestamps and dates; those without a zone are local."""
+    """Converts timestamps and dates; those without a zone are local."""
     ts: Times = values.dt.epoch("ms").fill_null(MIN).to_numpy().copy()
     if zone != UTC and getattr(values.dtype, "time_zone", None) is None:
         held = ts > MIN
@@ -169,8 +171,8 @@ def _by_format(texts: pl.Series, config: StreamConfig) -> Times:
 
 
 def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
-    """Which of these texts, each a time, are dateTimes or dates that name no zone: they have the
-    dash of a date, and neither ``Z`` nor ``+01:00`` at their end.
+    """Returns a mask of the texts, each a time, that are dateTimes or dates without a zone: they
+    have the dash of a date, and neither ``Z`` nor ``+01:00`` at their end.
     """
     if not len(buffer):
         return np.zeros(len(off), np.bool_)
@@ -191,7 +193,7 @@ def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
 
 
 def _at_zone(ts: Times, zone: str) -> Times:
-    """Local times as instants: of two the earlier, MIN where there is none."""
+    """Converts local times to instants: the earlier of two, MIN without one."""
     known = np.abs(ts) < _CALENDAR
     local = pl.Series(np.where(known, ts, 0)).cast(pl.Datetime("ms"))
     zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")

@@ -1,15 +1,14 @@
-"""What a table's first rows (and of a plain file its last ones) say of it: separator, columns with
-their types, the column of times, how these are written, their unit.
+"""Infers the schema of a table from its first rows (and of a plain file its last ones): separator,
+columns with their types, the column of times, their format, their unit.
 
     levada sample      tells a user, as an option to be pasted
     schema=auto        an engine takes it at the first start on a checkpoint, and keeps it there
 
-A type is one that every value seen fits; integers with leading zeros are codes, so strings. A
-column can hold the times if all of its values are read as times by what will read them
-(``row_times``): dateTimes, one of ``FORMATS``, or numbers. Of several the name decides, then what
-is a dateTime, then what does not fall. The unit of numbers is the one in which they lie between
-1990 and 2100; small integers are ms, where the name says that they are times or the user has.
-Cost: some hundred kilobytes, once.
+A type fits every value seen; integers with leading zeros are codes, so strings. A column can be
+that of the times if all of its values are read as times by ``row_event_times``: dateTimes, one of
+``FORMATS``, or numbers. Among several, the name decides, then dateTimes, then ascending values. The
+unit of numbers is the one in which they are between 1990 and 2100; small integers are ms, if the
+name of the column or the user says that they are times. Cost: some hundred kilobytes, once.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ _UNSAID = re.compile(r"[:;,]|^\s*$")  # names that no schema= can hold
 
 @frozen
 class InferredSchema:
-    """What was found. ``types``: every column, in order; ``time`` None: no column has times.
-    ``texts``: the first rows; ``notes``: sentences on what is not certain.
+    """The inferred schema. ``types``: every column, in order. ``time`` None: no column has times.
+    ``texts``: the first rows. ``notes``: sentences on uncertain facts.
     """
 
     format: str
@@ -80,8 +79,8 @@ class InferredSchema:
 
 
 def with_columns(config: StreamConfig) -> StreamConfig:
-    """A stream of a table whose columns are to be looked for, with what its first file shows; what
-    the user has said stays. Others as they are. Raises ``SourceError``.
+    """Returns a stream of a table with ``schema=auto`` with the schema of its first file; the
+    user's options stay. Other streams are returned unchanged. Raises ``SourceError``.
     """
     if config.format == "parquet":
         return with_schema(replace(config, schema=()) if config.undecided else config)
@@ -96,7 +95,7 @@ def with_columns(config: StreamConfig) -> StreamConfig:
 
 
 def with_first_schema(config: StreamConfig, before: StreamConfig) -> StreamConfig:
-    """A stream with what was found of it at the first start; what the user has said stays."""
+    """Returns a stream with the schema inferred at the first start; the user's options stay."""
     unsaid = {"time": "field:ts", "unit": "ms", "time_format": "", "separator": ","}
     undecided = [name for name, value in unsaid.items() if getattr(config, name) == value]
     return replace(config, schema=before.schema, **{n: getattr(before, n) for n in undecided})
@@ -121,7 +120,7 @@ def _apply_inferred(config: StreamConfig, inferred: InferredSchema) -> StreamCon
 
 
 def _no_times(config: StreamConfig, inferred: InferredSchema) -> str:
-    """That the column which was named has no times, and what it begins with, or that none has."""
+    """Describes that the named column has no times, with its first value, or that no column has."""
     column = config.time_argument
     if inferred.texts is None or column not in inferred.texts or inferred.texts.is_empty():
         return f"No column of the stream {config.name} has times that are known."
@@ -132,7 +131,7 @@ def _no_times(config: StreamConfig, inferred: InferredSchema) -> str:
 
 
 def sniff(path: str, config: StreamConfig) -> InferredSchema:
-    """What a file shows; ``config``: what has been said of it. Raises ``SourceError``."""
+    """Infers the schema of a file; ``config``: the user's options. Raises ``SourceError``."""
     head, tail = _ends(path)
     if not head.strip():
         raise SourceError(f"The file {path} is empty: there is nothing to be seen of it.")
@@ -143,7 +142,7 @@ def sniff(path: str, config: StreamConfig) -> InferredSchema:
 
 
 def _ends(path: str) -> tuple[str, str]:
-    """The first whole lines, and of a plain file the last ones."""
+    """Returns the first whole lines, and of a plain file the last ones."""
     try:
         with open_(path) as file:
             head = file.read(HEAD)
@@ -165,7 +164,9 @@ def _tail(file: IO[bytes]) -> bytes:
 
 
 def _separator(head: str) -> str:
-    """The one by which the first rows have most fields, and all as many."""
+    """Returns the separator that divides the first rows into the most fields, equally many in
+    all.
+    """
     best, most = ",", 1
     for separator in SEPARATORS:
         rows = [row for _, row in zip(range(50), _rows(head, separator), strict=False)]
@@ -209,7 +210,7 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> InferredSchema:
 def _renamed_columns(
     header: Sequence[str], names: Sequence[str], empty: Sequence[str]
 ) -> Iterator[str]:
-    """Sentences on columns whose names are not those of the header, or that are left out."""
+    """Returns sentences on columns whose names differ from the header, or that are left out."""
     numbered: dict[str, list[str]] = {}
     for old, new in zip(header, names, strict=True):
         numbered.setdefault(old, []).append(new)
@@ -275,8 +276,8 @@ def _json_type(values: Sequence[object]) -> str:
 
 
 def _types(texts: pl.DataFrame) -> dict[str, str]:
-    """The type of each column that all of its texts fit. All columns are looked at together: a call
-    of Polars costs as much as some thousand texts.
+    """Returns the type of each column that all of its texts fit. All columns are examined together:
+    a call of Polars costs as much as some thousand texts.
     """
     every, whole = pl.all(), pl.all().str.strip_chars().cast(pl.Int64, strict=False)
     facts = [
@@ -296,7 +297,7 @@ def _types(texts: pl.DataFrame) -> dict[str, str]:
 
 
 def _type(is_there: bool, is_integer: bool, fits: bool, is_double: bool, is_boolean: bool) -> str:
-    """The type by what is so of all texts of a column."""
+    """Returns the type from the properties of all texts of a column."""
     if not is_there:
         return "string"
     if is_integer:
@@ -305,7 +306,7 @@ def _type(is_there: bool, is_integer: bool, fits: bool, is_double: bool, is_bool
 
 
 def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
-    """What a reader should know of the columns."""
+    """Yields notes on odd columns for a reader."""
     counts = texts.select(pl.all().count()).row(0)
     commas = texts.select(pl.all().str.contains(r"^\s*[+-]?[0-9]+,[0-9]+\s*$").all()).row(0)
     for (name, kind), count, has_commas in zip(types.items(), counts, commas, strict=True):
@@ -319,7 +320,7 @@ def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
 
 
 def _with_times(inferred: InferredSchema, config: StreamConfig) -> InferredSchema:
-    """With the column of times, and how these are written."""
+    """Returns the schema with the column of times, and their format."""
     asked = config.time_argument if config.time != "field:ts" or "ts" in inferred.types else ""
     names = [name for name in inferred.types if name.strip()]
     if asked in names and config.time_kind == "field":
@@ -350,7 +351,7 @@ def _with_times(inferred: InferredSchema, config: StreamConfig) -> InferredSchem
 
 
 def _ways(inferred: InferredSchema, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
-    """The ways in which all values of a column are times."""
+    """Yields the options by which all values of a column are times."""
     assert inferred.texts is not None, "a table has rows"
     seen = inferred.texts[name].alias("").drop_nulls()
     if not len(seen) or inferred.types[name] == "boolean":
@@ -381,7 +382,7 @@ def _reads(texts: pl.Series, way: StreamConfig) -> bool:
 
 
 def _unit(seen: pl.Series, name: str) -> str:
-    """The unit in which integers are times; "" if they are hardly any."""
+    """Returns the unit in which integers are times; "" if they are hardly any."""
     values = seen.str.strip_chars().cast(pl.Float64, strict=False).drop_nulls()
     if not len(values):
         return ""
@@ -393,7 +394,7 @@ def _unit(seen: pl.Series, name: str) -> str:
 
 
 def _rank(inferred: InferredSchema, name: str, way: StreamConfig) -> tuple[int, int, int]:
-    """How likely a column is that of the times: the larger, the likelier."""
+    """Ranks a column as that of the times: the larger, the likelier."""
     assert inferred.texts is not None, "a table has rows"
     timely = _TIMELY.search(name) or _NUMBERED.fullmatch(name)
     known = 2 if name.lower() in _LIKELY else 1 if timely else 0
@@ -403,7 +404,7 @@ def _rank(inferred: InferredSchema, name: str, way: StreamConfig) -> tuple[int, 
 
 
 def _zoneless(inferred: InferredSchema, name: str, way: StreamConfig) -> bool:
-    """Whether the times are local ones, of which the zone is to be known."""
+    """Whether the times are local ones, whose zone must be known."""
     assert inferred.texts is not None, "a table has rows"
     if inferred.types[name] in ("integer", "double") or way.zone != "UTC":
         return False

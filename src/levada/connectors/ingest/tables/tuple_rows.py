@@ -1,14 +1,15 @@
-"""Tuple streams: CSV records, JSON objects and Parquet rows as typed columns with event times.
+"""Reads tuple streams: CSV records, JSON objects and Parquet rows as typed columns with event
+times.
 
 A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, or has a value that
-the schema's type cannot hold; the others go on. Text formats are read as text and cast at once;
-what the cast loses is what does not fit. Blanks around numbers, booleans and times do not matter.
+the schema's type cannot represent; the others are kept. Text formats are read as text and cast at
+once; values that the cast loses do not fit. Blanks around numbers, booleans and times are ignored.
 
     integer   64 bits                double   also INF, -INF, NaN
     boolean   true, false, 1, 0      string   as it is
 
-``row_times`` reads event times. Identities of the values are made elsewhere. Cost: the readers',
-then a few passes of Polars.
+``row_event_times`` reads event times. Identities of the values are made elsewhere. Cost: the
+readers', then a few passes of Polars.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 @frozen
 class TupleColumn:
-    """A column by the facets of ``core.frame``: UNBOUND is no value. ``text``: strings only.
+    """A column by the facets of ``core.frame``: UNBOUND means no value. ``text``: strings only.
 
-    Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
+    Integers and booleans have a mantissa, doubles a double; ``facet`` computes the other.
     """
 
     kind: npt.NDArray[np.uint8]
@@ -77,7 +78,7 @@ class TupleColumn:
     text: pl.Series | None = None
 
     def facet(self, name: str) -> npt.NDArray[Any]:
-        """The facet k, d, m or c as an array."""
+        """Returns the facet k, d, m or c as an array."""
         if name == "k":
             return self.kind
         if name == "c":
@@ -91,7 +92,7 @@ class TupleColumn:
 
 @frozen
 class Tuples:
-    """The ``n`` rows of a reference that go on, in order, and what became of the others (as
+    """The ``n`` kept rows of a reference, in order, and the fates of the others (as
     ``connectors.ingest.elements``).
     """
 
@@ -119,8 +120,8 @@ def tuples_of(
     future_above: int,
     messages: Messages | None = None,
 ) -> Tuples:
-    """The tuples of what ``connectors.sources.read_split.read_tuples`` read; the bounds are those
-    of ``elements.elements_of``.
+    """Returns the tuples of the output of ``connectors.sources.read_split.read_tuples``; the bounds
+    are those of ``elements.elements_of``.
     """
     gate = AdmissionBounds.for_split(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
@@ -167,7 +168,7 @@ def raw_rows(
     reference: FileSplit,
     messages: Messages | None = None,
 ) -> RawRows:
-    """The columns that the stream reads, as they stand there, and in which of the ``messages``."""
+    """Returns the columns that the stream reads, unconverted, with their ``messages``."""
     if messages is not None:
         assert isinstance(chunk, CsvChunk | JsonChunk), "messages are texts"
         apart = messages_apart(chunk, messages, config)
@@ -186,7 +187,7 @@ def raw_rows(
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:
-    """What goes to the dead letters, by place."""
+    """Returns the dead letters, by place."""
     future = np.flatnonzero(verdict.future).tolist()
     fates = {**rows.wrong, **dict.fromkeys(future, gate.future)}
     return sorted(
@@ -225,7 +226,7 @@ def _row_text(frame: pl.DataFrame, row: int) -> str:
 
 
 def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
-    """The column as its type; values that do not fit are marked in ``rows.wrong``."""
+    """Casts a column to its type; marks values that do not fit in ``rows.wrong``."""
     values = rows.table.get_column(name).alias("")  # Polars takes ^a$ for a pattern
     if kind == "string":
         return values.cast(pl.String())
@@ -244,7 +245,7 @@ def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
 
 
 def _check_signs(rows: RawRows, name: str) -> None:
-    """Marks the rows of a relation that neither come nor go."""
+    """Marks the rows of a relation without a valid sign."""
     for row in (
         (~rows.table[name].cast(pl.String()).is_in(SIGNS)).fill_null(True).arg_true().to_list()
     ):
@@ -262,7 +263,7 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
 
 
 def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:
-    """The facets of the kept rows."""
+    """Returns the facets of the kept rows."""
     values = values if len(keep) == len(values) else values.gather(keep)
     kinds = np.full(len(values), _KINDS[kind], np.uint8)
     if values.null_count():

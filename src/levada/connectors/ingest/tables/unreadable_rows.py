@@ -1,9 +1,9 @@
-"""Rows that raise in a computation over columns: each is alone dead, with the reason, and its
-neighbours are computed.
+"""Isolates rows that raise in a computation over columns: each is dead alone, with the reason, and
+its neighbours are computed.
 
-A computation over columns (casts, times, formulas of a mapping) takes all rows at once. Where it
-raises, the rows are tried by halves; those that raise alone get nulls in the place of their values.
-Cost: nothing where nothing raises; else log2(rows) computations for each such row.
+A computation over columns (casts, times, formulas of a mapping) processes all rows at once. If it
+raises, the rows are tried by halves, and rows that raise alone get nulls as values. Cost: nothing
+without an error; else log2(rows) computations for each such row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Work = Callable[[RawRows], _T]
 
 
 def compute_apart(rows: RawRows, work: Work[_T]) -> _T:
-    """Returns what ``work`` makes of rows. Those that make it raise are marked in ``rows.wrong``,
+    """Returns the result of ``work`` on rows. Rows that make it raise are marked in ``rows.wrong``,
     and have nulls in the second try.
     """
     try:
@@ -55,7 +55,7 @@ def _with_nulls(rows: RawRows, bad: Sequence[int]) -> RawRows:
 
 
 def _faults(rows: RawRows, work: Work[_T], low: int, high: int) -> dict[int, str]:
-    """Why rows of ``low:high`` raise, each alone."""
+    """Returns the reasons why rows of ``low:high`` raise, each alone."""
     if low == high:
         return {}
     try:

@@ -1,1 +1,3 @@
-"""Which driver may commit: takeovers, heartbeats, rollback, and files that no manifest names."""
+"""Decides which driver may commit: takeovers, heartbeats, rollback, and files that no manifest
+names.
+"""

@@ -20,7 +20,7 @@ from levada.core.frozen import frozen
 
 
 class Effect(Enum):
-    """What a change of an option means for what has been read."""
+    """The effect of a changed option on data that have been read."""
 
     TIMES = "Windows and the watermark keep the times that were read by the old options."
     ELEMENTS = "Windows keep the elements that were read by the old options."

@@ -1,8 +1,9 @@
-"""What a stream is and whence its times come: the description half of ``sources`` and ``intake``.
+"""Describes a stream and its event times: the description half of ``connectors.sources`` and
+``connectors.ingest``.
 
-A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
-line, the app file and the Python API share, and is valid from birth: everything downstream may
-trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
+A ``StreamConfig`` is a value. ``StreamConfig.of`` makes it from the words that the command line,
+the app file and the Python API share. It is always valid, so all later code may trust it. An
+invalid word is a ``UsageError`` with near misses or the valid values.
 All durations and times are integer milliseconds (docs/semantics.md#streams).
 
     format    a word of ``input_formats``; text formats also as .gz and .zst. By the
@@ -38,8 +39,8 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
               of MQTT, server-sent events and WebSockets (``connectors.config.feed_config``), which
               also have element=message
 
-At the right is what holds unless given: of ``time`` for RDF and for tuples, of ``element`` for
-lines and for documents.
+Default values are at the right: of ``time`` for RDF and for tuples, of ``element`` for lines and
+for documents.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ class StreamConfig:
 
     @property
     def future_ms(self) -> int:
-        """How far an event time may be ahead of the clock, ms."""
+        """The largest distance of an event time ahead of the clock, ms."""
         return UNITS["d"] if self.max_future is None else self.max_future
 
     @property

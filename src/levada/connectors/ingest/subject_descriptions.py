@@ -4,9 +4,8 @@
 A subject is an IRI, or a blank node that no other triple of the document refers to. Consecutive
 triples of one subject are one element (triples of blank nodes that others reach do not separate
 them). It includes the triples of each blank node that they reach, over any number of steps: the
-concise bounded description. So a blank node that two subjects reach is in the elements of both. Of
-blank nodes that refer to each other in a cycle, and that no subject reaches, the first is a
-subject.
+concise bounded description. So a blank node that two subjects reach is in the elements of both. If
+blank nodes refer to each other in a cycle that no subject reaches, the first of them is a subject.
 
 Cost: a sort of the rows about blank nodes, and the rows of the result.
 """

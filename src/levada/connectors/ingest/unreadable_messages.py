@@ -1,9 +1,9 @@
-"""Messages that make a reader raise, whatever it is: each is one dead letter, and the others are
-read.
+"""Isolates messages that make a reader raise, for any reason: each is one dead letter, and the
+others are read.
 
-A reader takes the messages of a spool file, or of a range of offsets, at once. Where it raises,
-they are tried by halves. One that raises alone is blank in the second try, and its fault is said
-beside it. Cost: nothing where nothing raises; else log2(messages) readings for each such message.
+A reader takes the messages of a spool file, or of a range of offsets, at once. If it raises, they
+are tried by halves. A message that raises alone is blank in the second try, with its fault in the
+metadata. Cost: nothing without an error; else log2(messages) readings for each such message.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _T = TypeVar("_T")
 
 
 def read_apart(read: Callable[[], SplitContent], work: Callable[[SplitContent], _T]) -> _T:
-    """Returns what ``work`` makes of what ``read`` gives, which is called again after a fault:
-    ``work`` may write into it.
+    """Returns the result of ``work`` on the output of ``read``, which is called again after a
+    fault, since ``work`` may modify that output.
     """
     content = read()
     try:

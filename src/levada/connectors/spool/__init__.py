@@ -1,1 +1,1 @@
-"""Spools: rows that do not come from files, written as files before an epoch reads them."""
+"""Spools rows that do not come from files: they are written as files before an epoch reads them."""

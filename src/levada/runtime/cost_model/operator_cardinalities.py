@@ -46,8 +46,8 @@ def charges_of(
 def flows_of(
     last: Manifest, done: Sequence[TaskOutcome], plan: Plan, records: Mapping[str, StreamRecord]
 ) -> dict[str, list[int]]:
-    """Returns the counts after an epoch: [rows, elements] by node and member. Of many it keeps
-    those with the most rows.
+    """Returns the counts after an epoch: [rows, elements] by node and member. If there are many, it
+    keeps those with the most rows.
     """
     before = last.flows
     read = (sum(s.elements for s in streams.values()) for streams in (records, last.streams))

@@ -28,9 +28,9 @@ def _free() -> float:
 
 @dataclass(frozen=True)
 class Pressure:
-    """The pressure on an epoch: its elements came within ``interval`` ms (0: there is more to read
-    than it reads, so no interval is long enough); it may take ``budget`` ms (0: any time).
-    ``move`` gives the ms that one task would wait for state that lies elsewhere.
+    """The pressure on an epoch. ``interval``: the ms in which its elements arrived (0: there is
+    more input than it reads, so no interval is long enough). ``budget``: the ms that it may take
+    (0: any time). ``move`` returns the ms that one task would wait for state on other executors.
     """
 
     interval: float = 0.0
@@ -39,7 +39,7 @@ class Pressure:
 
 
 class Cost(NamedTuple):
-    """The cost of a way: ms of the epoch, the part of them that any epoch takes, and ms of CPU."""
+    """The cost of a way: ms of the epoch, the fixed part of these, and ms of CPU."""
 
     took: float
     fixed: float
@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
 
 
 def choose(one: Cost, spread: Cost, pressure: Pressure) -> Verdict:
-    """The way of an epoch.
+    """Chooses the way of an epoch.
 
     >>> one, spread = Cost(408.0, 20.0, 467.0), Cost(308.0, 60.0, 573.0)
     >>> choose(one, spread, Pressure(interval=1000.0)).why

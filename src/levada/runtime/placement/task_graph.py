@@ -52,7 +52,7 @@ def task(stage: int, partition: int) -> str:
 
 
 def name_of(outcome: TaskOutcome) -> str:
-    """Names the task of an outcome."""
+    """Returns the name of an outcome's task."""
     return outcome.reader or task(outcome.stage, outcome.partition)
 
 

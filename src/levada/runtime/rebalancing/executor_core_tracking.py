@@ -1,10 +1,11 @@
-"""As many partitions as executors have cores, while executors come and go: ``--partitions cores``;
-with ``auto`` when they have come or gone, and from there the model says (``runtime.cost_model``).
+"""Keeps as many partitions as executors have cores, while executors join and leave: ``--partitions
+cores``. With ``auto`` it acts when executors have joined or left, and otherwise the model decides
+(``runtime.cost_model``).
 
-A change is another group table, which copies nothing (docs/decisions/0028-a-move-is-a-list.md); but
-the first epochs behind it look into files of several old partitions. So an executor that is there
-for ``MORE`` is used, one that is gone is missed for ``FEWER`` first: Spark replaces one that died
-within seconds. What moves are the groups of partitions that leave, and some of each for new ones.
+A change is another group table, which copies nothing (docs/decisions/0028-a-move-is-a-list.md). But
+the first epochs after it read state files of several old partitions. So an executor is used after
+it has been present for ``MORE``, and a lost one counts for ``FEWER``: Spark replaces one that died
+within seconds. A change moves the groups of partitions that leave, and some of each for new ones.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ MORE, FEWER = 1_000, 10_000
 
 
 class ExecutorCoreTracker:
-    """Decides for one run. ``cores``: of the executors that there were for the last epoch (0: that
-    is not known, or there is no cluster); ``clock``: of durations, ms. ``always``: else only when
-    there are other cores than for the last table that it gave, of so many (``known``).
+    """Decides for one run. ``cores``: of the executors in the last epoch (0: unknown, or there is
+    no cluster). ``clock``: of durations, ms. ``always``: act on any difference; otherwise only if
+    the cores differ from those of its last table (``known``).
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class ExecutorCoreTracker:
         self._seen, self._since = 0, 0
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """The table from an epoch on, if it is to be another one."""
+        """Returns the group table from an epoch on, if it changes."""
         cores, now = min(self._cores(), MOST_PARTITIONS), self._clock()
         if cores != self._seen:
             self._seen, self._since = cores, now

@@ -2,7 +2,7 @@
 
 Every value is read as text: a string unchanged, a number or boolean as JSON writes it (numbers in
 the shortest form of their double, or unchanged in the column of times), an array or object as JSON.
-``null`` and a missing name have no value. Of a repeated name in an object the last value counts. A
+``null`` and a missing name have no value. If an object repeats a name, the last value counts. A
 line is dead if it is not a JSON object or has half of a surrogate pair; blank lines are ignored.
 Cost: a kernel's pass and one call of Polars' reader for a valid piece; a bad line costs the same on
 halves of the piece, log2(lines) times.

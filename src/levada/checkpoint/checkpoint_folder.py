@@ -56,12 +56,12 @@ from levada.plan.execution.plan_delta import PlanChange
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 
-# epochs between two looks for what attempts have left of which nobody knows
+# epochs between two searches for unknown leftovers of attempts
 SWEEP = register(f"{__name__}.SWEEP", 256)
 CHAIN = register(f"{__name__}.CHAIN", 128)  # versions of the plan after one that is written whole
 SHARE = 2  # a chain is at most so many times smaller than that
-LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
-TABLES = "tables"  # what relations hold that are published as states
+LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they check its owner
+TABLES = "tables"  # relations that are published as states
 FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
 
 
@@ -116,7 +116,7 @@ class Checkpoint:
         except OSError as error:
             message = f"The checkpoint {root} cannot be made: {error.strerror}."
             raise CheckpointError(message) from error
-        # whichever thread closes it
+        # any thread may close it
         self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
         self.lock(LOOKED_AT, needed=locked)
         try:
@@ -141,7 +141,7 @@ class Checkpoint:
         except BaseException:
             self._lock.release()
             raise
-        self.root = root.absolute()  # tasks may stand in another directory
+        self.root = root.absolute()  # tasks may have another working directory
 
     @property
     def last(self) -> Manifest | None:
@@ -175,7 +175,7 @@ class Checkpoint:
 
     def _set_mode(self, mode: int | None) -> None:
         if not (self.root / "levada.json").exists():
-            check_free(self.root)  # else it is no folder of ours
+            check_free(self.root)  # otherwise it is not a folder of ours
             mode = mode or MODES["owner"]
         if mode is not None:
             set_mode(self.root, mode)
@@ -184,7 +184,7 @@ class Checkpoint:
         try:
             for folder in FOLDERS:
                 make_alike(self.root / folder)
-            sync_folder(self.root)  # also what a run that was killed has made
+            sync_folder(self.root)  # also the files of a killed run
         except OSError as error:
             raise unwritable_error(self.root, error) from error
 
@@ -210,7 +210,7 @@ class Checkpoint:
         try:
             self.reign.commit(manifest, lambda: self._needed_files(manifest))
         finally:
-            if self.last is manifest:  # also if something fails behind the commit
+            if self.last is manifest:  # also if something fails after the commit
                 self.names.commit(manifest)
         if before is not None and before.groups < manifest.groups:
             self.tables.forget(before.groups)
@@ -259,7 +259,7 @@ class Checkpoint:
         """
         wholes = [version for version in self._wholes if version <= before]
         if not wholes:
-            return  # it goes back to a version of a run before
+            return  # it returns to a version of a previous run
         self._wholes = [version for version in self._wholes if version >= wholes[-1]]
         for path in (self.root / "plans").glob("[0-9]*"):
             if int(path.name.split("-", 1)[0]) < wholes[-1]:
@@ -352,7 +352,7 @@ class Checkpoint:
         """
         data = encode_setup(setup)
         digest = xxhash.xxh3_64_hexdigest(data)
-        # of this reign: a driver that was overtaken deletes none of them
+        # of this leader: an overtaken driver deletes none of them
         name = f"plans/setup-{self.facts.id}-{digest}-{self.reign.number}"
         replace_file(self.root / name, data)
         return name

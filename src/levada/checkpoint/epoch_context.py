@@ -93,20 +93,19 @@ class EpochContext(msgspec.Struct):
     state: dict[str, str]
     setup: str = ""
     shared: list[list[int]] = []  # for each stream the streams that it shares a query with
-    first: bool = (
-        False  # the first epoch of its plan: static data and constants of new members come, once
-    )
+    # the first epoch of its plan: it reads static data and constants of new members, once
+    first: bool = False
     replacement: Replacement | None = None
     until: int = MAX  # the watermarks do not rise beyond it
     limits: QueryLimits = QueryLimits()  # of one query
-    counted: int = 0  # by how many groups what tasks send is counted (0: it is not)
-    lies: str = ""  # the group table by which the state lies, if that is another
-    measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
+    counted: int = 0  # the number of groups by which the output of tasks is counted (0: it is not)
+    lies: str = ""  # the group table of the state, if it is another
+    measured: int = 0  # the load that tasks report: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
-    placed: bool = False  # tasks are wanted at some executors, and tell where they ran
+    placed: bool = False  # tasks have preferred executors, and report where they ran
     memory: Memory = Memory()  # of a task
-    whole: bool = False  # stage tasks tell of all files that their partitions need
-    going: list[str] = []  # files that nobody needs any more, for tasks to delete
+    whole: bool = False  # stage tasks report all files that their partitions need
+    going: list[str] = []  # unneeded files, for tasks to delete
 
     @property
     def tells_places(self) -> bool:
@@ -147,7 +146,7 @@ class SourceReport(msgspec.Struct, array_like=True):
     passed: int = 0
     matched: int = 0
     accounted: int = 0
-    unit: str = ""  # that the times seem to be in, if it is another than the stream's
+    unit: str = ""  # the unit that the times seem to have, if it is not the stream's
     reasons: list[str] = []  # of some dead letters
     nulls: int = 0  # messages without a value
     reaches: int = MIN
@@ -234,38 +233,38 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
     counts: ResultCounts = NONE  # of queries with results
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
-    rows_in: int = 0  # rows that operators were given
+    rows_in: int = 0  # input rows of operators
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
-    # CPU seconds, of which each node's (with what becomes of its rows in the task), which was given
-    # so many rows
+    # CPU seconds, of which each node's (with the processing of its rows in the task), and the input
+    # rows of each node
     cpu: float = 0.0
     nodes: dict[str, float] = {}
     rows: dict[str, int] = {}
-    # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked]
+    # "node member" of a relaxed join -> [input rows, pairs, wanted pairs, picked rows]
     met: dict[str, list[int]] = {}
-    # "node member" of what is joined, or of a join -> the rows that it has put out
+    # "node member" of a joined input, or of a join -> its output rows
     flows: dict[str, int] = {}
-    # node of a join whose form is chosen -> what is told of it (``plan/sealed/joins``)
+    # node of a join with a chosen strategy -> its report (``plan/execution``)
     forms: dict[str, list[int]] = {}
-    # where what is sent is counted: the name of one that reads, bytes of the segment, by sender
-    # what it got: [rows, bytes, blobs]; rows by group
+    # if output is counted: the name of a reader, bytes of the segment, and by sender the input:
+    # [rows, bytes, blobs]; rows by group
     reader: str = ""
     segment_size: int = 0
     received: dict[str, list[int]] = {}
     sent: list[Counted] = []
-    # where it counts which executors send to which: the same by the executor of the sender
+    # if data between executors are counted: the same by the executor of the sender
     came: dict[str, list[int]] = {}
-    # what it got from other processes: blobs by file, their bytes, blobs by shuffle, their bytes
+    # the input from other processes: blobs by file, their bytes, blobs by shuffle, their bytes
     carried: list[int] = []
-    seconds: float = 0.0  # of a stage's: that passed, of which ``cpu``
-    # where load is measured: ``rows_in`` by group; what of these joins got where groups may divide
+    seconds: float = 0.0  # of a stage: elapsed seconds, of which ``cpu``
+    # if load is measured: ``rows_in`` by group; the part of joins that may divide groups
     given: Counted | None = None
     joined: Counted | None = None
-    at: str = ""  # the executor by which it ran, on a cluster
-    heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
-    loaded: Loaded | None = None  # an intake's: what it has read of static data
-    most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
+    at: str = ""  # the executor that ran it, on a cluster
+    heard: str = ""  # of a stage: a fingerprint of its inputs, from the intake on
+    loaded: Loaded | None = None  # of an intake: its report about static data
+    most_held: int = 0  # the peak bytes of rows, if memory is bounded
 
     def record_inputs(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
         """Records a fingerprint of the task's inputs: what was found in each reference, and

@@ -54,13 +54,11 @@ class ReadLog:
     def __init__(self, stem: Path) -> None:
         self._stem = stem
         self._number = self._length = self._lines = 0
-        self._began = False  # the one that it adds to
+        self._began = False  # the log that it appends to
         self._hash = xxhash.xxh3_64()
         self._entries: dict[str, Entry] = {}
         self._last: tuple[Position, Position] = ({}, {})
-        self._log_numbers: list[
-            int
-        ] = []  # the numbers of the logs that it has begun, or gone on from
+        self._log_numbers: list[int] = []  # the numbers of the logs that it has begun, or continued
 
     def expand(self, position: Position) -> Position:
         """Returns the whole position. Raises ``CheckpointError`` if the log is damaged."""
@@ -93,7 +91,7 @@ class ReadLog:
         kept = _position_of(changed)
         if gone := dict.fromkeys(n for n, e in changed.items() if not e):
             kept[KEYS[0]] = {**kept.get(KEYS[0], {}), **gone}
-        # not the mark of before: what an epoch that was dropped has appended is known, too
+        # not the earlier mark: entries of a dropped epoch are known, too
         return {**rest, **kept, MARK: [self._number, self._length, self._hash.hexdigest()]}
 
     def _follow(self, mark: Mark) -> None:

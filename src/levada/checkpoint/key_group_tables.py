@@ -36,7 +36,7 @@ class GroupTables:
     """
 
     def __init__(self, root: Path, id_: str, known: int) -> None:
-        self._root, self._id = root.absolute(), id_  # tasks may stand in another directory
+        self._root, self._id = root.absolute(), id_  # tasks may have another working directory
         self.dealing: Dealing = as_it_is
         self.current = max([known, *self._versions()])
 
@@ -82,7 +82,7 @@ class GroupTables:
 
     def _write(self, table: GroupTable) -> None:
         version = self.current + 1
-        # a driver that was overtaken may have left one of this number
+        # an overtaken driver may have left one of this number
         while not write_once(self.path(version), encode_groups(replace(table, version=version))):
             version += 1
         self.current = version

@@ -48,7 +48,7 @@ class FileDelta:
     """The changes since an inventory; without one, all names."""
 
     inventory: str = ""
-    files: Collection[str] = ()  # in the order in which they came
+    files: Collection[str] = ()  # in order of arrival
     gone: Collection[str] = ()
     state: Mapping[str, str] = field(default_factory=dict)
 
@@ -99,7 +99,8 @@ class LiveFiles:
         self._lists, self._many, self._since = dict[str, set[str]](), dict[str, int](), FileDelta()
         self._ahead: tuple[Manifest, Change, FileDelta] | None = None
         self.deletable = list[str]()
-        self._left = list[str]()  # what the last manifest does not name, and the one before did
+        # files of the manifest before the last that the last does not name
+        self._left = list[str]()
         if last is None:
             return
         files, self.state = names_of(root, last)

@@ -35,7 +35,7 @@ from levada.plan.logical.query_options import QueryOptions
 T = TypeVar("T")
 FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"
 SERVER = "server.json"
-MOST_ANSWERS = 1000  # that nobody has fetched
+MOST_ANSWERS = 1000  # that were not fetched
 
 
 class OutputSpec(msgspec.Struct, frozen=True):
@@ -277,7 +277,7 @@ def list_requests(root: Path) -> list[str]:
         names = (root / FOLDER).iterdir()
         return sorted(p.stem for p in names if p.suffix == ".json" and not p.name.startswith("."))
     except OSError:
-        return []  # nobody has asked yet
+        return []  # there are no requests yet
 
 
 def read_request(root: Path, name: str) -> Request | None:
@@ -327,7 +327,7 @@ def without_engine(root: Path) -> Iterator[bool]:
         yield False
         return
     except OSError:
-        yield True  # a folder that may only be read, or is gone
+        yield True  # the folder is read-only, or deleted
         return
     try:
         yield True

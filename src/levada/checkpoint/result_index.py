@@ -46,7 +46,7 @@ from levada.errors import CheckpointError, UsageError, unreadable
 from levada.plan.execution.plan import Plan
 
 FILE = "published.log"
-FEW = register(f"{__name__}.FEW", 1000)  # lines of what is gone that do no harm
+FEW = register(f"{__name__}.FEW", 1000)  # lines of dropped epochs that are tolerated
 _HASH = 16
 WAY = "run once without outputs and --keep: that gives up the results that were kept"
 
@@ -132,12 +132,12 @@ class Index:
     plans: Callable[[int], Plan]
     needed: Callable[[], int] = lambda: MAX
     entries: list[Entry] = field(default_factory=list)
-    gone: dict[str, int] = field(default_factory=dict)  # by query: the last that is not kept
+    gone: dict[str, int] = field(default_factory=dict)  # by query: the last report that is not kept
     newest: int = 0  # the epoch of the last line
-    _gone: int = 0  # lines in the file of what is not kept
+    _gone: int = 0  # lines in the file for dropped epochs
     _size: int = 0
     _reports: int = 0
-    sizes: Counter[str] = field(default_factory=Counter)  # of what is kept, by query
+    sizes: Counter[str] = field(default_factory=Counter)  # of kept results, by query
 
     def __post_init__(self) -> None:
         least = indexed_epoch(self.root)
@@ -259,7 +259,7 @@ class Cursor:
         self._last = 0
         self._begun = self._absent = False
         self.first = 0  # the oldest epoch that is kept
-        self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
+        self.gone: dict[str, int] = {}  # by query: the id of the last dropped report
 
     def read_new(self) -> list[Entry]:
         """Returns the new entries since the last call; updates ``first``. Raises

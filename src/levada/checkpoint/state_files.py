@@ -32,11 +32,11 @@ from levada.errors import DamagedError, unreadable
 from levada.operators.state.checksummed_frames import MARKED, mark, unpack_checked
 
 VECTOR = register(f"{__name__}.VECTOR", 512)  # buffers a call
-# epochs after which a process closes a partition's files that it has not used
+# epochs after which a process closes the unused files of a partition
 UNUSED = register(f"{__name__}.UNUSED", 16)
-# partitions of which a process holds files open
+# partitions whose files a process keeps open
 MOST_OPEN = register(f"{__name__}.MOST_OPEN", 1024)
-SUFFIX = 8  # digits by which names of attempts differ; as many follow from the content
+SUFFIX = 8  # random digits in the names of attempts; as many depend on the content
 
 
 def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview]) -> str:
@@ -65,7 +65,7 @@ def size_of(root: str, name: str | None) -> int:
 def delete(root: str, names: Collection[str]) -> None:
     """Deletes files that no manifest names, or will name."""
     for name in names:
-        with suppress(OSError):  # else it is an orphan, as those of an attempt that died
+        with suppress(OSError):  # otherwise it is an orphan, like those of a crashed attempt
             os.unlink(os.path.join(root, name))
 
 

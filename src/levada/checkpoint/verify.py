@@ -56,7 +56,7 @@ class Item(NamedTuple):
     name: str
 
 
-SHARING = "sharing.json"  # what was chosen for queries that came (``store.journals``)
+SHARING = "sharing.json"  # the decision log (``runtime.cost_model.decision_log_file``)
 SUSPENDED = "suspended.json"  # queries that ask for too much (``runtime.driver.suspended``)
 FILES = {
     SUSPENDED: "suspended",
@@ -123,7 +123,7 @@ def verify(root: Path, tell: Tell = lambda size: None) -> Report:
     except filelock.Timeout:
         running = True
     except OSError:
-        running = False  # a folder that may only be read
+        running = False  # the folder is read-only
     try:
         return _verify(root, facts, tell, running=running)
     finally:
@@ -151,7 +151,7 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
     if (root / INDEX).exists() or _names_index(root):
         yield Item("index", INDEX)
     items: dict[Item, None] = {}
-    with suppress(CheckpointError):  # told where the file is looked at
+    with suppress(CheckpointError):  # reported when the file is checked
         manifest = newest_manifest(root)
         items |= dict.fromkeys(named_files(root, facts, manifest) if manifest else ())
     items |= dict.fromkeys(_of_intention(root, facts))
@@ -170,7 +170,7 @@ def _names_index(root: Path) -> bool:
 
 def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
     """Yields the files that the manifest before the last one names, if a rollback may need them."""
-    with suppress(CheckpointError):  # told where the files are looked at
+    with suppress(CheckpointError):  # reported when the files are checked
         last = newest_manifest(root)
         path = root / "manifests" / str(last.epoch - 1 if last is not None else 0)
         if path.exists():
@@ -189,7 +189,7 @@ def named_files(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     kinds |= {name: "totals" for name, _ in manifest.totalled}
     if manifest.inventory:
         yield Item("names", manifest.inventory)
-    with suppress(CheckpointError):  # told where the inventory is looked at
+    with suppress(CheckpointError):  # reported when the inventory is checked
         files = names_of(root, manifest).files - {manifest.inventory}
         yield from (Item(kinds.get(name, "state"), name) for name in sorted(files))
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
@@ -199,7 +199,7 @@ def named_files(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
 
 
 def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
-    for path in (root / "intentions").glob(PUBLISHING):  # what it names the manifest does, too
+    for path in (root / "intentions").glob(PUBLISHING):  # the manifest names the same files
         yield Item("intention", f"intentions/{path.name}")
     item = Item("intention", "intentions/open")
     if not (root / item.name).exists():
@@ -208,7 +208,7 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
     try:
         intention = _intention(root / item.name)
     except CheckpointError:
-        return  # told where the file is looked at
+        return  # reported when the file is checked
     yield from intention_files(root, facts, intention)
 
 
@@ -237,7 +237,7 @@ def _of_setup(root: Path, name: str) -> Iterator[Item]:
     try:
         setup = read_file(root / name, Setup, SETUPS)
     except CheckpointError:
-        return  # told where the file is looked at
+        return  # reported when the file is checked
     yield from (
         Item("static", f"static/{Path(f.path).name}") for f in setup.static if f.replaceable
     )

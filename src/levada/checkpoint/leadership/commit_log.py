@@ -215,7 +215,8 @@ class Leadership:
     def _forget(self) -> None:
         """Deletes the numbers that nothing reads any more."""
         kept = sorted({self._began, self._of_last, self._at} - {0})
-        for number in self._there:  # ascending: the takeover of the driver before goes first
+        # ascending: the takeover of the previous driver is deleted first
+        for number in self._there:
             if number < self._at and number not in kept:
                 delete(f"{self._folder}/{number}")
         self._there = kept

@@ -28,7 +28,7 @@ from levada.core.durable_files import hidden_name, make_folder
 from levada.core.msgspec_warmup import prepare_structs
 
 INTERVAL = 1.0  # s
-GONE = 10 * INTERVAL  # after which one that waits is taken to be gone
+GONE = 10 * INTERVAL  # time after which a standby counts as gone
 FILE, FOLDER = "pulse", "standby"
 Clock = Callable[[], float]
 T = TypeVar("T")

@@ -61,7 +61,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         _check(root, before, intention)
         sure = [_sure(r) if isinstance(r, FileSplit) else r for r in intention.references]
         again = msgspec.structs.replace(intention, references=sure)
-        (root / TOLD).touch(file_mode(root))  # there is nothing to be found out about it
+        (root / TOLD).touch(file_mode(root))  # nothing can be found out about it
         replace_file(root / OPEN, seal(msgspec.json.encode(again)))
         delete(root / "manifests" / str(last.epoch))
         checkpoint.reign.commit(before)
@@ -78,7 +78,7 @@ def rollback_hint(root: Path) -> str:
     with suppress(LevadaError, OSError, ValueError):
         if there := kept_at(root):
             return f"Start again with --checkpoint {there}: it is brought from there anew."
-        newest_commit = newest(root)  # going back is a commit behind it
+        newest_commit = newest(root)  # a rollback is a commit after it
         check_newest(root, 0 if newest_commit is None else newest_commit[1].epoch)
         last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
         before, intention = _read_previous(root, read_manifest(root / "manifests" / str(last)))

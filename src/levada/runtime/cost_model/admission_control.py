@@ -99,7 +99,8 @@ class Admission:
     _beside: EpochTimeTrend = field(init=False)
     _worst: float = field(init=False, default=1.0)
     _usual: float = field(init=False, default=1.0)
-    _full: int = field(init=False, default=0)  # epochs that had all they may have, less others
+    # epochs with all elements they may have, minus others
+    _full: int = field(init=False, default=0)
     _largest: int = field(init=False, default=0)
     _seen: int = field(init=False, default=0)
     _expected: float = field(init=False, default=0.0)

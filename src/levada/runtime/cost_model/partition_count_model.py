@@ -81,7 +81,7 @@ class PartitionCountModel:
     judged: Resized | None = None
     """What the last epoch has brought to its end: a change, with what came of it."""
     _now: int = 0
-    _epochs: int = 0  # since it began, whatever their number
+    _epochs: int = 0  # since it began, over any number
     _over: int = 0  # epochs over the present one
     _best: int = 0
     _streak: int = 0
@@ -89,7 +89,8 @@ class PartitionCountModel:
     _last: Seen | None = None
     _trial: _Trial | None = None
     _failed: _Trial | None = None
-    _rests: dict[int, tuple[int, int]] = field(default_factory=dict)  # until when, and how long
+    # until when it rests, and how long
+    _rests: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def see(self, seen: Seen) -> None:
         """Records an epoch."""
@@ -107,7 +108,7 @@ class PartitionCountModel:
         for n, ms in seen.would.items():
             self.means.setdefault(n, DecayingMean()).add(ms)
         if self._trial is not None and self._trial.decided.partitions != self._now:
-            self._trial = None  # somebody else has chosen
+            self._trial = None  # the number was chosen elsewhere
         if self._trial is not None:
             self._judge(self._trial, seen)
         best = self._better()

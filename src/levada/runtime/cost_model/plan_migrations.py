@@ -57,7 +57,7 @@ class PlanMigrations:
     looks: Reoptimizer = field(default_factory=Reoptimizer)
     converging: EqualQueryMerger = field(default_factory=EqualQueryMerger)
     _begun: dict[str, RunningMigration] = field(default_factory=dict)
-    _before: list[str] = field(default_factory=list)  # of a run before, not looked up yet
+    _before: list[str] = field(default_factory=list)  # of a previous run, not looked up yet
     _next: int = 0
     _elements: int = 0
 
@@ -95,7 +95,7 @@ class PlanMigrations:
                 continue
             topology.orders.forget(name)
             if begun is None:
-                self._before.append(name)  # a run before has begun it
+                self._before.append(name)  # a previous run has begun it
             else:
                 for each in begun.joins:
                     topology.orders.record_query(each)
@@ -151,7 +151,7 @@ class PlanMigrations:
             stays = why(name) or len(query_plan.manner.formers) >= MOST_OF_A_QUERY
             start = MIN if stays else start_of(known[name], last, topology)
             if start <= MIN and not stays:
-                continue  # at another look: nothing has been said yet
+                continue  # at another look: there are no event times yet
             del late[name]
             begun = None if stays else begin_anew(topology, name, known[name], start)
             if begun is not None:

@@ -41,7 +41,7 @@ from levada.kernels.text.canonical_text import ENGINE
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.runtime.task.result_writer import of_stage
 
-# solutions, some 5 ms: what another task has to be worth (``task_count.TASK``)
+# solutions, some 5 ms: the work that an additional task must have (``parallelism.TASK``)
 EACH = register(f"{__name__}.EACH", 4_096)
 
 

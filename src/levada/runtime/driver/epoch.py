@@ -106,11 +106,12 @@ class EpochRunner:
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
-        self.await_published: Callable[[], None] = lambda: None  # what goes on beside
+        # the publication that continues beside
+        self.await_published: Callable[[], None] = lambda: None
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
-        self._began_before = 0  # when the one before it was
+        self._began_before = 0  # when the previous one was decided
         self.placed, self.tally, self.bound = placed, LocalityStats(), bound
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
@@ -142,7 +143,7 @@ class EpochRunner:
         held results, and reads derived streams only.
         """
         last, plan = self.last, self.plan
-        # what is behind is not made up for by a stop, and until it is nothing follows from it
+        # a stop does not catch up on late reports, and until they are made nothing depends on them
         says = bool(last.held or self.again or (plan and plan.made and not last.behind))
         if plan is None or last.ended or (flush and not says):
             return None
@@ -276,7 +277,7 @@ class EpochRunner:
         """
         context = self._context(intention)
         outcomes = self._outcomes(self._job(intention, context))
-        self.await_published()  # before it is asked what is due
+        self.await_published()  # before due results are looked up
         try:
             with cpu_guard():
                 manifest = self._manifest(intention, context, outcomes)
@@ -389,14 +390,15 @@ class EpochRunner:
         used = None if jvm is None or after is None else after - jvm
         self.pace.took(clock() - began, here=here, jvm=used)
         if (work := note_here()) is not None:
-            work.begin(READING)  # no operator is at work any more
+            work.begin(READING)  # no operator is running any more
         return outcomes
 
     def _context(self, intention: EpochIntent) -> EpochContext:
         last, tables, names = self.last, self.checkpoint.tables, self.checkpoint.names
         self.checkpoint.check_follows(intention.epoch)
         plan = self.load_plan(intention.plan)
-        moved = bool(names.state) and last.groups != intention.groups  # state lies by another table
+        # the state belongs to another table
+        moved = bool(names.state) and last.groups != intention.groups
         return EpochContext(
             intention.epoch,
             str(self.checkpoint.root),
@@ -462,7 +464,7 @@ class EpochRunner:
         read = [p.references for p in payloads]
         return job if self.placed is None else self.placed.prefer(job, read, self.tally)
 
-    @collection_paused()  # what outcomes are decoded as has no cycles, and lives no longer
+    @collection_paused()  # decoded outcomes have no cycles, and live no longer
     def _manifest(
         self, intention: EpochIntent, context: EpochContext, outcomes: Sequence[bytes]
     ) -> Manifest:

@@ -45,9 +45,9 @@ from levada.core.durable_files import make_folder, replace_file, unwritable_erro
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
 from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 
-FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
+FIRST_WAIT = 0.002  # s after an epoch; each call without an epoch doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
-EXAMINED = 2  # attempts after which it is looked what the tasks died of
+EXAMINED = 2  # attempts after which the crashed tasks are examined
 FOR_MEMORY = (
     "If the system has killed them for want of memory (its log says so), --memory 512MB bounds "
     "what a task takes."
@@ -201,9 +201,9 @@ class EpochLoop:
             except CheckpointError:
                 if path.exists():
                     raise
-                continue  # an engine that was overtaken has come to its end meanwhile
+                continue  # an overtaken engine has ended meanwhile
             is_last = self._again(intention)
-            with suppress(FileNotFoundError):  # so it has after this one
+            with suppress(FileNotFoundError):  # so has the engine of this one
                 if is_last:
                     last = intention
                     os.replace(path, self._done)
@@ -228,10 +228,10 @@ class EpochLoop:
             self._pause()
         try:
             done = self._run_again(intention)
-        except OvertakenError:  # it is the other one's by now
+        except OvertakenError:  # it belongs to the other engine by now
             raise
         except Exception:
-            with suppress(OSError):  # then it is examined for nothing
+            with suppress(OSError):  # then it is examined in vain
                 self._reported.touch(file_mode(self._reported.parent))
             raise
         if isinstance(done, PendingPublication):
@@ -249,14 +249,15 @@ class EpochLoop:
         sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
         try:
             os.replace(self._open, sign)
-        except FileNotFoundError:  # an engine that was overtaken has taken it away
+        except FileNotFoundError:  # an overtaken engine has removed it
             rest.work()
         else:
             self._beside.begin(partial(self._to_its_end, rest, sign))
 
     def _to_its_end(self, rest: PendingPublication, sign: Path) -> None:
         rest.work()
-        with suppress(FileNotFoundError):  # of this epoch: another engine may be at work by now
+        # of this epoch: another engine may have taken over by now
+        with suppress(FileNotFoundError):
             os.replace(sign, self._done)
 
     def _run_again(self, intention: str) -> bool | PendingPublication:
@@ -299,4 +300,4 @@ class EpochLoop:
             return
         if (by := self._overtaken()) is not None:
             raise by
-        replace_file(self._open, data)  # an engine that was overtaken has written one ahead
+        replace_file(self._open, data)  # an overtaken engine has written one ahead

@@ -71,7 +71,7 @@ class HeartbeatThread:
 
     def _pulse(self, *, left: bool = False) -> None:
         self._count += 1
-        with suppress(OSError):  # what hinders it hinders the commit, which says so
+        with suppress(OSError):  # an error here also prevents the commit, which reports it
             away = () if left else self._unavailable()
             step = "" if left or CLOCK.step is None else str(CLOCK.step)
             write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))

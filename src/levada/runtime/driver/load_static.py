@@ -31,7 +31,8 @@ from levada.runtime.task.ingest_task import Payload
 from levada.runtime.task.static_reader import StaticPart
 from levada.runtime.task.static_rows import parts, readings, to_read
 
-LARGE = register(f"{__name__}.LARGE", 48 << 20)  # bytes from which on files are read apart
+# bytes from which on files are read by a separate job
+LARGE = register(f"{__name__}.LARGE", 48 << 20)
 PIECE = register(f"{__name__}.PIECE", 32 << 20)
 FUNCTIONS = (
     "levada.runtime.task.gather_static:gather",
@@ -48,7 +49,7 @@ class StaticLoads:
         self.imprints = Imprints(checkpoint.root, checkpoint.names.named_files)
         self._ahead = self.imprints
         self._rows, self._loaded = list[str](), list[Loaded]()
-        self._of: tuple[str, str] = ("", "")  # the setups for which it is known what is needed
+        self._of: tuple[str, str] = ("", "")  # the setups with known needs
 
     def payloads(
         self, context: EpochContext, plan: Plan, executor: Executor, *, last: bool

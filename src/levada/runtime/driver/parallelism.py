@@ -46,26 +46,26 @@ from levada.runtime.task.ingest_task import Payload
 
 # bytes of references per intake task at most, read one after the other
 BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
-SMALL = 100_000  # elements: by these and by none the lines of the ways are drawn
-MOST_BYTES = 512 << 20  # what one task is ever given
-# of the stage function (partitions times stages); with more, jobs are always spread
+SMALL = 100_000  # elements: the lines of the ways go through the points at this number and at 0
+MOST_BYTES = 512 << 20  # the most that one task ever receives
+# calls of the stage function (partitions times stages); with more, jobs are always spread
 CALLS = register(f"{__name__}.CALLS", 16)
-MOST = 10**9  # elements, where nothing bounds them
+MOST = 10**9  # elements, if nothing limits them
 # elements, of these formats; the work of more outweighs a task's cost
 LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 HERE = "here"
-TASK = 5.0  # ms that another task that reads has to be worth
-LAUNCH = 1.0  # ms of the driver for another task of a stage
-NEAR = 1.1  # how much worse a way may be predicted to be, and yet be tried
+TASK = 5.0  # ms that an additional reader must save
+LAUNCH = 1.0  # ms of the driver for an additional task of a stage
+NEAR = 1.1  # how much worse a way may be predicted to be, and still be tried
 TRY = 32  # epochs between trials, times how much worse
-NEAR_UNKNOWN, SOON = 1.5, 8  # the same of a way whose guess has not been corrected yet
+NEAR_UNKNOWN, SOON = 1.5, 8  # the same for a way whose guess has not been corrected yet
 JOB, SHUFFLE = 20.0, 60.0  # CPU-ms of Spark's JVM for a job and for each shuffle, as a guess
-MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
-FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
+MOST_OFF = 2.0  # the largest excess over the prediction with which an epoch counts
+FIRST_OFF = 5.0  # the same for the first epochs of a way, which are forgotten soonest
 SURE = 2  # epochs
-FOLLOWS = 0.2  # how soon it is believed what work costs on a way
-MOST_PARTS = 64  # of a plan's work that are told
+FOLLOWS = 0.2  # how fast the cost of work on a way follows measurements
+MOST_PARTS = 64  # of the reported parts of a plan's work
 TOO_MUCH = "it is more than one task is given"
 BACKLOG = Pressure()
 
@@ -199,14 +199,14 @@ class ParallelismPolicy:
         alone_, apart_ = measure_times(done, self._at_once, choice.readers)
         choice.worked = alone_
         if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
-            # calls of one process that follow each other cost less than those of several
+            # consecutive calls in one process cost less than calls in several
             off = min(max(alone_ / choice.expected, 1 / MOST_OFF), MOST_OFF)
             self._dear[choice.way] *= off**FOLLOWS
         if choice.predicted:
-            # by the work that there was, and not by what was predicted, whose errors are its own
+            # by the actual work, not by the predicted one, which has errors of its own
             x = apart_ if choice.way == SPREAD else alone_
             trend = self._trends[choice.way]
-            # one that was held up by something else says little: what lasts shows soon enough
+            # a delayed epoch tells little: lasting effects show soon enough
             most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
             trend.learn(x, min(choice.took, most * max(trend.predict(x), 1.0)))
             if self._jvm_took is not None:
@@ -270,7 +270,7 @@ class ParallelismPolicy:
         on_way = _on_way(over_partitions(load, now, parts), parts, cores, readers)
         more = self._stages * (parts - now)
         waves = self._stages * (-(-parts // cores) - -(-now // cores))
-        # of a light epoch here only CPU time is measured
+        # for a light epoch here only CPU time is measured
         beside = {HERE: 0.0 if self._light else more * wait, ONE: more * wait}
         beside[SPREAD] = waves * wait + more * LAUNCH
         ways = self._open(parts)

@@ -89,7 +89,7 @@ class Registered:
         said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
             return said
-        # what it means follows from the ontology
+        # its meaning depends on the ontology
         return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
@@ -125,19 +125,20 @@ class Catalog:
         self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
         self._topology: Topology | None = None
-        self._planned = False  # ``follow`` has come to its end in this run
-        self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
+        self._planned = False  # ``follow`` has completed in this run
+        self._identities: Mapping[str, str] = {}  # of the previous run, as long as they are needed
         self._lifetime: dict[str, Lifetime] = {}
-        self._left: set[str] = set()  # streams that the last plan knows, and that are no more
-        self._new_streams = False  # the last plan knows others
-        self._dropped = 0  # a version that is in no manifest, and whose number processes know
-        self._saved = 0  # the last version that epochs have had, or that was loaded
+        self._left: set[str] = set()  # removed streams that the last plan contains
+        self._new_streams = False  # the last plan has other streams
+        self._dropped = 0  # a version without a manifest, whose number processes know
+        self._saved = 0  # the last version that epochs have used, or that was loaded
         self._newest = 0  # the last version that this run has saved
         self._unsettled = Unsettled()
         self._margin = 0  # ms of event time
-        self._altered: set[str] = set()  # streams of which the last plan knows other facts
+        self._altered: set[str] = set()  # streams with other facts in the last plan
         self._switching = PlanMigrations(planning.looks)
-        self.edited: list[QueryPlan] = []  # others than those of their names in the run before
+        # streams that differ from those of their names in the previous run
+        self.edited: list[QueryPlan] = []
         self.goes_on = False  # a query does, from before the last call
 
     def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
@@ -163,7 +164,7 @@ class Catalog:
         """
         first = not self._planned
         topology = self._load_topology(last)
-        if first:  # attempts of before may have left later ones
+        if first:  # earlier attempts may have left later ones
             self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
         self._follow_streams(topology)
@@ -320,7 +321,7 @@ class Catalog:
             if not isinstance(one.meaning, TemplateInstance):
                 query = topology.place(one.meaning)
                 start = self._start_of(query, last, topology)
-                if first:  # later those who register ask it
+                if first:  # later the caller of the registration checks it
                     _check_ends([one], start)
                 until = end_of(one.options, start)
                 topology.add(
@@ -339,7 +340,7 @@ class Catalog:
         """
         topology = self._topology or self._previous_topology(query)
         seen = (
-            made_by(display_name(w.stream), last, topology)  # also if nobody has read it
+            made_by(display_name(w.stream), last, topology)  # also if nothing has read it
             if is_derived(w.stream)
             else seen_in(w.stream, last, topology)
             for w in query.windows
@@ -461,7 +462,7 @@ class Catalog:
         self._new_streams, self._altered = False, set()
         self._identities = {}
         plan = topology.seal(had)
-        # an attempt of before, or a driver that was overtaken, may have left one of this number
+        # an earlier attempt, or an overtaken driver, may have left one of this number
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
         decision_log_file.write(self._checkpoint.root, topology.journal)
@@ -531,7 +532,7 @@ class Catalog:
         """
         before, identities = self._checkpoint.load_topology(version)
         gone = {name for name in names if name in before.queries}
-        for name, query in before.queries.items():  # makers stand before readers
+        for name, query in before.queries.items():  # producers precede readers
             if any(before.made.get(stream) in gone for stream in query.streams):
                 gone.add(name)
         topology = self._copy(version, gone)

@@ -57,7 +57,7 @@ class SourceCoordinator:
             source.discover(final=once)
         self._root, self._logs = root, _logs_of(configs, root)
         self._scratch, self._swept = scratch, False
-        # positions of these are those of other streams, which had their names before this run
+        # streams whose names belonged to other streams before this run, with their positions
         self.reused_names: frozenset[str] = frozenset()
         self._looked = MIN  # when sources were last looked at, by the clock
         # (stream, partition or "") -> when its last data came, by the clock of durations
@@ -376,7 +376,7 @@ class SourceCoordinator:
                 stream_keys |= {
                     (config.name, p) for p in read if not self._is_finished(config, p, last)
                 }
-                # also those that speak for the first time
+                # also partitions with their first data
                 stream_keys |= {key for key in heard if key[0] == config.name}
             for key in stream_keys:
                 since = now if key in heard else self._heard.get(key, now)

@@ -120,7 +120,7 @@ class Spools:
                 f"this machine alone, not in the checkpoint {self._elsewhere}.",
                 hint="Have it in files or in Kafka, or take a folder as checkpoint.",
             )
-        self._all = [*self._all, spool]  # others may be going through the list
+        self._all = [*self._all, spool]  # other threads may be iterating over the list
         return spool.config
 
     def _feed_spool(self, config: StreamConfig, root: Path) -> StreamConfig:

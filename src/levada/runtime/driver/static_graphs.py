@@ -42,7 +42,7 @@ class StaticGraphs:
         self.folder = folder
         self.files: tuple[StaticFile, ...] = ()
         self._lock = threading.RLock()
-        self._stamps: dict[str, Stamp] = {}  # of the files that are looked at, by their paths
+        self._stamps: dict[str, Stamp] = {}  # of the checked files, by their paths
         self._looked = 0.0
 
     @property
@@ -98,9 +98,10 @@ class StaticGraphs:
         for i, file in enumerate(self.files):
             if file.replaceable:
                 file = self._with_copy(file)
-            elif not file.path:  # also where no line was given
+            elif not file.path:  # also without lines
                 path, data = self.folder / f"{i}.nt", "".join(file.lines).encode()
-                if not (path.exists() and path.read_bytes() == data):  # else its time is another
+                # otherwise its time has changed
+                if not (path.exists() and path.read_bytes() == data):
                     replace_file(path, data)
                 file = replace(file, path=str(path), lines=())
             placed.append(file)
@@ -164,11 +165,11 @@ class StaticGraphs:
                 return
             copy = self._verified_copy(file)
         except SourceError as error:
-            if os.path.exists(file.copied_from):  # else it is about to come
+            if os.path.exists(file.copied_from):  # otherwise it is about to appear
                 self._stamps[file.copied_from] = stamp
                 warnings.warn(f"{error} What was there before stays.", stacklevel=1)
             return
-        # else it changed while it was read: the next look will see
+        # otherwise it changed while it was read: the next check will detect it
         if _stamp(file.copied_from) == stamp:
             self._stamps[file.copied_from] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])

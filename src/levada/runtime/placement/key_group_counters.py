@@ -72,7 +72,7 @@ class Counter:
         self._shift = max(finest, groups).bit_length() - groups.bit_length()
         self._rows: dict[int, Longs] = {}
         self._pairs: dict[int, list[Pairs]] = {}
-        self._size: dict[tuple[int, bool], int] = {}  # of a node, from groups that are known or not
+        self._size: dict[tuple[int, bool], int] = {}  # by node, from known or unknown groups
 
     def count(
         self,
@@ -241,7 +241,7 @@ def add_to_slices(
     if pending and before != slice_:
         slices[before].append(_write(root, epoch, pending))
         pending = []
-    files = slices[slice_] = slices.pop(slice_, [])  # the last one, also if one comes again
+    files = slices[slice_] = slices.pop(slice_, [])  # the last one, also if it is repeated
     pending = [*pending, *packed_of_tasks(done)]
     if _size(pending) > LITTLE and _size(pending := _merge_packed(pending)) > LITTLE // 2:
         if len(files) >= MOST_FILES:
@@ -290,7 +290,7 @@ def _sum_packed(counts: Sequence[Packed]) -> Packed:
         rows = column_of(counted.rows, counted.width)
         if counted.groups:
             total[column_of(counted.groups, 2)] += rows  # a group is in it once
-        elif counted.rows:  # else no group got any
+        elif counted.rows:  # otherwise no group received any
             total += rows
     return sender, _pack(first.node, total, sum(counted.size for _, counted in counts))
 

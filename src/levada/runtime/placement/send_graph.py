@@ -74,7 +74,7 @@ def slice_of(instant: int, length: str) -> str:
 def _day(number: int) -> str:
     try:
         return datetime.fromtimestamp(number * DAY // 1000, UTC).strftime("%Y-%m-%d")
-    except (OverflowError, ValueError, OSError):  # beyond the years that there are
+    except (OverflowError, ValueError, OSError):  # beyond the range of years
         return START if number < 0 else "end"
 
 
@@ -143,7 +143,7 @@ def add_to_slices(
     for name in [n for n, file in slices.items() if not file and n != slice_]:
         slices[name] = _write(root, epoch, bytes(last.sent))
     data = msgspec.json.encode(sent)
-    slices.pop(slice_, None)  # it is the last one, also if it comes again
+    slices.pop(slice_, None)  # it is the last one, also if it is repeated
     if len(data) <= LITTLE:
         return {**slices, slice_: ""}, msgspec.Raw(data)
     return {**slices, slice_: _write(root, epoch, data)}, NOTHING

@@ -69,7 +69,7 @@ def record_locality(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
         number = outcome.partition if outcome.stage else readers
         readers += not outcome.stage
         asked = tally.asked[outcome.stage] if tally.asked else ()
-        machine = asked[number] if number < len(asked) else NOWHERE  # it came since
+        machine = asked[number] if number < len(asked) else NOWHERE  # it was added since
         if machine != NOWHERE and outcome.at:
             tally.wanted += 1
             tally.missed += tally.standing(machine) != outcome.at

@@ -21,7 +21,7 @@ from levada.runtime.task.write_results import FUNCTIONS, Writing, Written, mark_
 from levada.runtime.warmup_executor import runs_here
 
 MUCH = register(f"{__name__}.MUCH", 4 << 20)  # bytes of segments, some 100,000 rows
-TASKS = 8  # at most: each reads all rows of the operators that its queries are of
+TASKS = 8  # at most: each reads all rows of the operators of its queries
 _unseen: set[Path] = set()
 
 

@@ -53,7 +53,7 @@ from levada.runtime.publication.relation_files import StateFiles, prepare_states
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.read_results import read_epoch
 
-# epochs between two looks for what attempts have left, where there is an index
+# epochs between two searches for leftovers of attempts, with an index
 SWEEP = register(f"{__name__}.SWEEP", 1024)
 
 
@@ -120,12 +120,12 @@ class Publication:
     totals: ResultTotals = field(default_factory=ResultTotals)  # of this run
     delivered_reports: Counter[str] = field(
         default_factory=Counter
-    )  # reports, where there is a sink
+    )  # reports delivered to the sink, if there is one
     oldest_plan: int = 0
 
     def __post_init__(self) -> None:
         self._failures: dict[str, EvaluationError] = {}
-        self._unheld: set[tuple[str, str]] = set()  # of which it has been told
+        self._unheld: set[tuple[str, str]] = set()  # combinations that have been reported
         if self.outgoing is not None:
             self.outgoing.letters = self.letters
         self._followed = RetainedEpochs(self.checkpoint.root, time.monotonic)
@@ -133,8 +133,8 @@ class Publication:
         last = self.checkpoint.last
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
         self._plan_before = 0 if last is None else last.plan  # of the epoch before
-        self._plan = -1  # that of the last epoch that was published
-        self._forgets = self.index is None  # what a run before has kept
+        self._plan = -1  # of the last published epoch
+        self._forgets = self.index is None  # files of a previous run
         self.checkpoint.indexed = 0 if self.index is None else self.index.newest
         prepare_states(self.checkpoint, self.sink, self.files)
 
@@ -424,7 +424,7 @@ class Publication:
         self._forget_files("side", manifest.epoch)
         if self.index is None or manifest.epoch % SWEEP == 0:
             self._forget_files("results", first)
-        else:  # many are there that stay
+        else:  # many existing files stay
             whole = (entry for entry in gone if entry.epoch < first)
             self.checkpoint.unlink(name for entry in whole for name in entry.segments)
 

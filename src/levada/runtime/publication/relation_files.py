@@ -43,7 +43,7 @@ from levada.errors import CheckpointError, SinkError, UsageError
 from levada.plan.execution.plan import QueryPlan
 
 PAUSE = 9
-TIMES = "#"  # how often a row is there; no variable has such a name
+TIMES = "#"  # the multiplicity of a row; no variable has such a name
 
 
 class RelationState(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class StateFiles:
     out: Path
     format: Format
     terms: bool = False
-    checkpoint: Path | None = None  # known when the engine has opened it
+    checkpoint: Path | None = None  # set when the engine has opened it
     before: int = -1  # the last plan version of runs before
     roll: Roll = field(default_factory=Roll)
     clock: Callable[[], float] = time.monotonic

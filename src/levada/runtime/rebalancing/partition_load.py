@@ -73,7 +73,7 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
         return Load(seconds, cpu, rows, None)
     joined = _sum([d.joined for d in stages], table.groups)
     if joined is not None:
-        for h in table.division.heavy:  # its rows have come to each of these joins
+        for h in table.division.heavy:  # its rows have arrived at each of these joins
             again = joined[h.group] - joined[h.group] // len(h.parts)
             joined[h.group] -= again
             counted[h.group] -= again

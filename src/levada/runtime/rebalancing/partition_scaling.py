@@ -29,7 +29,7 @@ def wants_more(measured: Measured, kinds: Sequence[Kind], options: BalanceOption
     if not measured.hurried:
         return suppliers > options.beta * consumers
     busiest = float(measured.seconds.max())
-    # else it waits for what is not divided: the driver, the reading
+    # otherwise it waits for undivided work: the driver, the reading
     return 0 < busiest >= options.supplier_threshold * measured.span
 
 

@@ -208,7 +208,7 @@ def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: G
     """Explains why nothing moves although a partition is a supplier; "" if none is."""
     mean = measured.seconds.mean()
     full = [p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER]
-    suppliers = [p for p in full if measured.seconds[p] > mean]  # others work their queue off
+    suppliers = [p for p in full if measured.seconds[p] > mean]  # the others work off their queues
     if not suppliers:
         return ""
     busiest = max(suppliers, key=lambda p: measured.seconds[p])

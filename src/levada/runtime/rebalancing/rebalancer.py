@@ -45,7 +45,7 @@ class Balancing:
         self._cores = 0  # the most that executors had in this round
         self._wall = -1  # ms, of the epoch before
         self._known: RebalanceReport | None = None
-        self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
+        self._whole: tuple[str, ...] = ()  # why joins of the plan do not divide a group
         self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
         """Of the next epoch and the number of partitions: the number that there is to be, and why,
         or None: it stays. Without it the load says (``degree``).
@@ -72,7 +72,7 @@ class Balancing:
         if now.epochs < self._options.reorganize_every:
             return None
         measured = now.measure(epoch)
-        # an executor that is replaced within the round is not missed
+        # an executor that is replaced within the round does not count as missing
         cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
         if 0 < cores < table.partitions:
             why = f"executors have left: {cores} cores are there"
@@ -112,7 +112,7 @@ class Balancing:
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)
-        if before >= 0:  # in the first epoch of a process kernels are loaded
+        if before >= 0:  # the first epoch of a process loads kernels
             load = load_of(done, table)
             span = max(context.wall - before, 0) / 1000
             self._round.add(load, span, self._least, hurried=hurried)

@@ -52,8 +52,8 @@ _TAIL = struct.Struct("<BII")
 _PLACE_IN_FILE = struct.Struct("<QQ")
 _BY_VALUE, _BY_REFERENCE, _ERROR = 0, 1, 2
 _ALIGN = 64
-OLD = 3600  # s after which what an executor of jobs has left is removed by another one
-FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not there
+OLD = 3600  # s after which an executor removes the leftovers of another one's jobs
+FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a missing file
 
 
 class BlobLostError(LostTaskError):
@@ -85,7 +85,7 @@ class Sender:
     """Wraps the blobs of one task attempt with a unique ``name``. A context manager."""
 
     def __init__(self, carrier: BlobTransport, source: int, name: str) -> None:
-        self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
+        self._threshold = max(carrier.threshold, 1)  # an empty file cannot be mapped
         self._source, self._name, self._hosts = source, name, carrier.hosts
         self._folder, self._here = carrier.folder, ("", "")
         if carrier.hosts is not None:
@@ -135,7 +135,7 @@ class Sender:
 
 def scratch_here(name: str | None) -> str | None:
     """Returns a folder in the scratch of this worker's executor; None if the executor has none."""
-    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark sets it for its workers
     return os.path.join(scratch, "levada-xfer", name) if scratch and name else None
 
 
@@ -219,7 +219,7 @@ def receive(refs: Iterable[bytes]) -> list[Blob]:
     maps: dict[str, memoryview] = {}
     arrived, errors = [], {}
     for ref in refs:
-        if len(ref) < _TAIL.size:  # a mark beside a blob, which says where the task is to run
+        if len(ref) < _TAIL.size:  # a mark beside a blob, which determines where the task runs
             continue
         kind, source, place = _TAIL.unpack_from(ref, len(ref) - _TAIL.size)
         body = memoryview(ref)[: -_TAIL.size]

@@ -46,7 +46,7 @@ class BoundTask:
         try:
             os.sched_setaffinity(0, processors)
         except OSError as error:
-            # here: only where Spark's workers are is this module's neighbour loaded
+            # here: this module is loaded only in Spark's workers
             from levada.runtime.spark.task_errors import encode_error
 
             yield from self.task.error_records(

@@ -43,8 +43,8 @@ from levada.runtime.executor import OUTCOME, Blob, Executor, Job
 HERE = "levada.runtime.spark.executor_checks"
 EVERYWHERE = "Every host needs this version under the path of Python that PYSPARK_PYTHON says."
 OTHERS = "If its user is another one than the driver's, say --checkpoint-mode group."
-TOGETHER = 0.2  # s that a task takes, so that each executor gets one
-ROUNDS = 5  # as long as executors come
+TOGETHER = 0.2  # s that a task takes, so that each executor receives one
+ROUNDS = 5  # while executors join
 
 
 class Seen(msgspec.Struct):
@@ -140,7 +140,8 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
             if wrong is not None and all(_is_there(*path) for path in seen.paths):
                 raise KINDS[wrong.kind](wrong.message, hint=wrong.hint)
             asked, before = _executors(spark), asked
-            silent = frozenset[str]() if "" in heard else asked - heard  # where nobody can tell
+            # if no executor has reported
+            silent = frozenset[str]() if "" in heard else asked - heard
             if wrong is None and asked and asked <= before and not silent:
                 break
         _check_heard(spark, silent, failed)
@@ -186,14 +187,14 @@ def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
         return [
             answer for one in outcomes for answer in msgspec.json.decode(one, type=list[Answer])
         ]
-    except LostTaskError as error:  # behind the start the epoch is run again
+    except LostTaskError as error:  # after the start the epoch runs again
         raise LostTaskError(
             f"An executor cannot run Levada {version()}: {error.message}",
             hint=EVERYWHERE,
         ) from error
     except LevadaError:
         raise
-    except Exception as error:  # its code is another one
+    except Exception as error:  # its code differs
         raise EngineError(
             f"An executor runs another version of Levada than {version()}: {error}.",
             hint="Install the same version on every host.",
@@ -240,7 +241,7 @@ def _look(seen: Seen, host: str) -> None:
 
 def version() -> str:
     """Returns this version of Levada, with that of the checkpoint's format."""
-    # not imported: the package knows all that stands above this room
+    # not imported: the package imports all packages above this one
     levada: Any = sys.modules["levada"]
     return f"{levada.__version__} (format {FORMAT})"
 
@@ -261,7 +262,7 @@ def _stamps(paths: Sequence[str]) -> list[tuple[str, int, str]]:
     """Returns the stamps of the paths that exist."""
     stamps = []
     for path in sorted({os.path.abspath(p) for p in paths}):
-        with suppress(OSError):  # it has just gone
+        with suppress(OSError):  # it has just been deleted
             stamps.append(_stamp(path))
     return stamps
 

@@ -105,7 +105,7 @@ def parse_version(text: str) -> int:
     if match is None:
         return 0
     major, minor = match.groups()
-    # up to Java 8 the feature version stood second
+    # up to Java 8 the feature version came second
     return int(minor or 0) if major == "1" else int(major)
 
 

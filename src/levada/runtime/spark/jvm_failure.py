@@ -73,9 +73,9 @@ def jvm_failure(context: SparkContext) -> EngineError | None:
 def stop(session: SparkSession) -> None:
     """Stops a session; if its JVM has ended, removes Python's part of it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # that the JVM is gone
+        warnings.simplefilter("ignore", RuntimeWarning)  # the error that reports the ended JVM
         try:
             session.stop()
         except (Py4JError, OSError):
-            session.sparkContext.stop()  # now without asking the JVM
+            session.sparkContext.stop()  # from now on without calls into the JVM
             SparkSession._instantiatedSession = SparkSession._activeSession = None

@@ -31,7 +31,7 @@ from levada.runtime.spark.spark_settings import spark_home
 
 STARTING = threading.Lock()
 """Held while a JVM starts: a process has one."""
-_PATIENCE = 5  # seconds for a JVM to end when it is told to
+_PATIENCE = 5  # seconds for a JVM to end after a request
 
 
 class EndedError(EngineError):
@@ -43,7 +43,7 @@ class Jvm:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._port_folder = ""  # the folder in which the JVM tells its port
+        self._port_folder = ""  # the folder in which the JVM writes its port
         self.process: subprocess.Popen[bytes] | None = None
         self.ended = False
 

@@ -41,8 +41,8 @@ from levada.runtime.spark.spark_executor import SparkExecutor
 
 MOST = 32
 """Executors that are compared: each is, with each other one."""
-PATIENCE, STILL = 60.0, 3.0  # s for the first executor to come; s without a new one
-ROUNDS = 3  # in which an executor is asked again that had no room for the task
+PATIENCE, STILL = 60.0, 3.0  # s for the first executor to join; s without a new one
+ROUNDS = 3  # time in which an executor without room for the task is asked again
 WAIT = {"spark.locality.wait.process": "30s"}
 """What a session is to be started with: tasks wait for the executor that they are to measure."""
 

@@ -25,9 +25,9 @@ from levada.core.size_thresholds import register
 from levada.runtime.preferred_locations import NOWHERE, PreferredLocations
 from levada.runtime.spark.blob_transport import location
 
-JavaObject = Any  # what py4j gives
+JavaObject = Any  # py4j's object
 MARK = b"."
-MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # sources of marks that are kept
+MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # cached sources of marks
 
 
 @frozen

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 BESIDE = "spark.shuffle.readHostLocalDisk"
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
-JavaObject = Any  # what py4j gives; pyspark has no types for it
+JavaObject = Any  # py4j's object; pyspark has no types for it
 
 
 class SparkExecutor:
@@ -96,8 +96,9 @@ class SparkExecutor:
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
         self.homes: ExecutorAffinity | None = None if local else ExecutorAffinity()
         self._clock = cpu_clock(jvm.java.lang.ProcessHandle.current().pid()) if local else None
-        self.sight: ExecutorChecks | None = None  # told before each epoch which executors there are
-        # who does not let executors of one host read each other's files has them stand for hosts
+        # called before each epoch with the present executors
+        self.sight: ExecutorChecks | None = None
+        # if executors of one host may not read each other's files, they count as hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
         self._near, self._name = HostLocality(by_host=shared), uuid.uuid4().hex
         if not local:
@@ -133,7 +134,7 @@ class SparkExecutor:
         if job.places is not None and self._scratch is None:
             return self._run_placed(job, job.places)
         if homes:
-            # what prefers nobody would run where one is asked, too, and wait there
+            # tasks without a preference would also run on requested executors, and wait there
             intake = tuple(itertools.islice(itertools.cycle(homes), len(job.payloads) * others))
             return self._run_near(job, PreferredExecutors(intake, (homes,) * job.stages))
         folder = (
@@ -149,7 +150,7 @@ class SparkExecutor:
         """Returns the CPU time of the JVM so far, in s; None if executors have other JVMs."""
         try:
             return None if self._clock is None else time.clock_gettime(self._clock)
-        except OSError:  # this system has no such clocks, or the JVM is gone
+        except OSError:  # this system has no such clocks, or the JVM has ended
             return None
 
     def miss_counts(self) -> tuple[int, int]:
@@ -288,7 +289,7 @@ class SparkExecutor:
             return body
         error = decode_error(body)
         if self._scratch is None and not isinstance(error, LevadaError):
-            # a disk or a network of one host may have failed: the epoch is run again
+            # a disk or a network of one host may have failed: the epoch runs again
             raise LostTaskError(f"A task failed with {type(error).__name__}: {error}") from error
         raise error
 

@@ -35,7 +35,8 @@ from levada.runtime.spark.spark_settings import EXECUTION, session_environment, 
 OF_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 
 GIVEN_UP = (
-    "stopped SparkContext"  # what a session says whose context has stopped for want of a master
+    # the message of a session whose context has stopped for want of a master
+    "stopped SparkContext"
 )
 
 _users: Counter[SparkContext] = Counter()  # of the sessions started here, by their contexts

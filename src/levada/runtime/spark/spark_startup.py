@@ -92,7 +92,7 @@ class SparkStart:
             self._scratch.mkdir(parents=True, exist_ok=True)
             settings = session_settings(self._master, {}, self._scratch)
             self._jvm.launch(settings, self._environment, self._scratch / "spark.log")
-        # here: the JVM is on its way while this is loaded
+        # here: the JVM starts while this is loaded
         from levada.runtime.spark.spark_executor import SparkExecutor
         from levada.runtime.spark.spark_session import start_session
 

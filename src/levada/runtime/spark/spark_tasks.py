@@ -93,7 +93,7 @@ def with_errors(
     return call
 
 
-_plans = 0  # how many plans this process has loaded
+_plans = 0  # the number of plans that this process has loaded
 
 
 def _settle() -> None:

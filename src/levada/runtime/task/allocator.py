@@ -24,7 +24,8 @@ from levada.errors import OverMemoryError
 
 LARGE = 256 << 10
 _MMAP_THRESHOLD = -3  # of mallopt(3)
-_dropped = [False]  # whether a task of this process was too large since cycles were looked for
+# whether a task of this process was too large since the last run of the cycle collector
+_dropped = [False]
 
 
 @contextmanager

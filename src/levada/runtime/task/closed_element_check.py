@@ -47,7 +47,7 @@ def subjects_of(
     first = kept[_first_rows(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
-    # 64 bits name one of few files well enough, and each subject carries them
+    # 64 bits identify one of few files, and each subject stores them
     pool.name(x, x, path)
     return Frame(
         {

@@ -115,7 +115,7 @@ def main() -> None:
     standard output after each that is read. With numbers of stages and partitions: runs the job.
     """
     output = os.dup(1)
-    os.dup2(2, 1)  # what native code prints is no answer
+    os.dup2(2, 1)  # native code may print, which is not an answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -128,7 +128,7 @@ def main() -> None:
         os.write(output, _DONE + b"\n")
         return
     for payload in payloads:
-        # what raises is no death: the epoch itself will say it
+        # an exception is not a crash: the epoch itself will raise it
         with suppress(Exception), CpuBound().bound():
             IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
         os.write(output, b"read\n")

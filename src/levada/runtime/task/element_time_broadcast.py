@@ -24,8 +24,8 @@ from levada.operators.windowing import element_times
 from levada.plan.execution.plan import Plan
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
-COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies, from which on a file costs less
-IN_FILES = "times"  # where a blob's head names files
+COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies from which on a file costs less
+IN_FILES = "times"  # the key for file names in a blob's head
 
 
 class Times:

@@ -63,7 +63,7 @@ from levada.runtime.task.element_time_broadcast import IN_FILES, Times
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 NOBODY = frozenset[int]()
-# consumers per row from which thresholds are sorted rather than expanded
+# consumers per row from which on sorting thresholds beats expanding them
 MANY = register(f"{__name__}.MANY", 16)
 
 
@@ -78,7 +78,7 @@ class Exchange:
         self.frames: list[dict[FrameAddress, list[Frame]]] = [{} for _ in range(context.partitions)]
         groups = load_groups(context.groups)
         self.table, self.copies = groups.partition, Copies(groups)
-        self.name = ""  # of the task, where what it sends is counted
+        self.name = ""  # the task's name, if its output is counted
         self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
         self._sent_lengths: dict[tuple[int, FrameAddress], int] = {}

@@ -87,7 +87,7 @@ class Payload(msgspec.Struct):
     constants: bool = False
     static: list[StaticPart] = []
     gathered: str = ""
-    reader: str = ""  # the name under which what it sends is counted
+    reader: str = ""  # the name for counts of the task's output
 
 
 class IntakeTask:
@@ -167,9 +167,10 @@ class IntakeTask:
             )
         except LostError as error:
             raise error.at(self.context.epoch) from error
-        except FileFault as fault:  # nothing of it has been delivered: it is read whole before
+        # nothing of the reference has been routed: it is read completely before
+        except FileFault as fault:
             self._write_letters(reference, [Dead(reference.start, str(fault), "")], (), w)
-            # with all of its elements
+            # a dead document with all of its elements
             control = SourceReport(stream, reference.partition, MIN, dead=1)
             control.accounted = reference.elements
             if isinstance(reference, FileSplit) and not reference.counted:

@@ -140,7 +140,7 @@ def _cut(progress: WatermarkProgress, instants: Times) -> list[ReportBatch]:
     parts = zip(
         [progress.old, *marks], [*marks, progress.new], [*instants.tolist(), MAX], strict=True
     )
-    # before the last one there may be elements to come
+    # before the last one more elements may arrive
     return [
         ReportBatch(WatermarkProgress(old, new, progress.ended if until >= MAX else None), until)
         for old, new, until in parts
@@ -151,7 +151,8 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
     """Counts the rows at each due report of a node's members; None if they are certainly few."""
     step, state = node.step, env.state
     rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
-    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())  # each comes and goes
+    # each row begins and ends to count
+    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())
     if not step.enumerated or not step.kinds or rows * instants <= MOST_PAIRS:
         return None
     calendar = env.calendar(node, step.kinds)

@@ -80,11 +80,11 @@ class StageTask:
         self.context, self.plan = context, plan
         self.stage, self.partition = stage, partition
         state = self.state = self._open_state()
-        # of the state alone: with the task, all of its rows would wait for a look at cycles
+        # made from the state alone: with the task, all of its rows would await the cycle collector
         older = lambda: chain(term_retention.tables(state), report_buffer.own_terms(state))  # noqa: E731
         self.pool = TermLookup(context.seed, older, context.wall, fleeting=bool(state.theta))
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
-        self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
+        self.partials: dict[int, list[Frame]] = {}  # panes folded at their senders, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls, self.done, self.heard = list[SourceReport](), list[TaskOutcome](), set[str]()
         self.times = Times(context)
@@ -93,7 +93,7 @@ class StageTask:
         self.held = MemoryMeter(self.context.memory)
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.arrivals = ReceivedCounts()
-        # of each node: CPU seconds, and the rows that it was given
+        # for each node: CPU seconds, and its input rows
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
         measures = context.measured == ROWS
@@ -107,7 +107,7 @@ class StageTask:
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """Returns the stage's blobs for the next stage, or its outcome."""
-        if self.stage == 1:  # before new files need room
+        if self.stage == 1:  # before new files need space
             mine = self.context.going[self.partition :: self.context.partitions]
             state_files.delete(self.context.root, mine)
         if self.context.first:
@@ -367,7 +367,7 @@ class StageTask:
         are aggregated at once if possible.
         """
         self._hold(node, out, exchange)
-        if not getattr(node.step, "relaxed", False):  # of whose rows picks take what they want
+        if not getattr(node.step, "relaxed", False):  # picks select from the rows of these
             self.pool.spent.hold(node.id, out)
         if isinstance(node.step, s.Emit):
             self.results.add(node, out.drop(col.PLACE))

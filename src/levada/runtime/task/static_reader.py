@@ -29,7 +29,8 @@ from levada.core.frame import Frame
 from levada.core.size_thresholds import register
 from levada.operators.state.checksummed_frames import checked_parts
 
-LARGE = register(f"{__name__}.LARGE", 64 << 20)  # bytes from which on a file of imprints is written
+# size in bytes from which on a file of imprints is written
+LARGE = register(f"{__name__}.LARGE", 64 << 20)
 MARK = "imprint"  # in the names of such files
 
 

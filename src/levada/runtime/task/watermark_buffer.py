@@ -50,7 +50,7 @@ def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> Non
             continue
         producer = plan.nodes[node.inputs[at]]
         if not producer.layout.windows or producer.stage > 0:
-            # static rows, also where they are united with others, and rows that have waited already
+            # static rows, also united with others, and rows that have waited already
             continue
         frames = inputs.pop((node_id, at), [])
         up = _release_input(Input(node, at, streams), frames, state, watermarks)

@@ -28,7 +28,7 @@ def empty_after_first(engine: Engine, times: float = math.inf) -> None:
 def _force(engine: Engine, times: float) -> None:
     assert engine._driver is not None, "the engine has been started"
     epochs = engine._driver.epochs
-    decide = epochs.intend
+    decide = epochs.decide
     left = times
 
     def intend(*, flush: bool = False) -> EpochIntent | None:
@@ -62,4 +62,4 @@ def _force(engine: Engine, times: float) -> None:
             groups=last.groups,
         )
 
-    epochs.intend = intend  # type: ignore[method-assign]
+    epochs.decide = intend  # type: ignore[method-assign]

@@ -101,11 +101,11 @@ def assign_partitions(
     """Assigns an executor to each partition, up to the share of each: its previous one (``before``)
     if it may stay, else the one with the most room; "" without executors.
 
-    >>> assigned(4, (), {"0": 1, "1": 1})
+    >>> assign_partitions(4, (), {"0": 1, "1": 1})
     ('0', '1', '0', '1')
-    >>> assigned(4, ("0", "1", "0", "1"), {"0": 1, "1": 1, "2": 2})
+    >>> assign_partitions(4, ("0", "1", "0", "1"), {"0": 1, "1": 1, "2": 2})
     ('0', '1', '2', '2')
-    >>> assigned(4, ("0", "1", "2", "2"), {"1": 1, "2": 2})
+    >>> assign_partitions(4, ("0", "1", "2", "2"), {"1": 1, "2": 2})
     ('1', '1', '2', '2')
     """
     total = sum(cores.values())

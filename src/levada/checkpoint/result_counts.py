@@ -35,8 +35,8 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "least": [7, 7], "most": [7, 9],
     ...         "reports": [1, 2]}
-    >>> told = ResultCounts.of(Frame({name: np.array(own) for name, own in rows.items()}, 2))
-    >>> told.at(3, 4), told.at(3, 2), len(told), len(told.node)
+    >>> told = ResultCounts.from_rows(Frame({name: np.array(own) for name, own in rows.items()}, 2))
+    >>> told.of_emit(3, 4), told.of_emit(3, 2), len(told), len(told.node)
     ((6, 7, 9, 2), None, 2, 4)
     """
 

@@ -91,7 +91,7 @@ class Keep:
     def parse(text: str) -> Keep:
         """Parses a duration, a size or a number of reports, or several of them.
 
-        >>> Keep.of("1h,256MB,5k")
+        >>> Keep.parse("1h,256MB,5k")
         Keep(age=3600000, size=256000000, reports=5000)
         """
         limits: dict[str, int] = {}

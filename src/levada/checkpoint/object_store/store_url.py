@@ -28,7 +28,7 @@ HINT = "Say --checkpoint DIR, or --checkpoint s3://BUCKET/PREFIX."
 class Address:
     """The address of a checkpoint on an object store.
 
-    >>> str(Address.of("s3://data/engines/one/"))
+    >>> str(Address.parse("s3://data/engines/one/"))
     's3://data/engines/one'
     """
 

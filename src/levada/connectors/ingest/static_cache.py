@@ -56,7 +56,7 @@ def make_imprint(triples: Triples, name: str) -> dict[str, Frame]:
 
     >>> from levada.connectors.ingest.parse.ntriples import parse
     >>> found = parse(b"<a:s> <a:p> <a:o> .", quads=False, timed=False, seed=1, document=1)
-    >>> sorted(pressed(found, "0"))
+    >>> sorted(make_imprint(found, "0"))
     ['0.rows', '0.runs', '0.terms', '0.text', '0.values']
     """
     n, s, o, g = triples.n, triples.s, triples.o, triples.g

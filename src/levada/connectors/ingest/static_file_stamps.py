@@ -42,7 +42,7 @@ def check_seen(file: StaticFile, seen: Stamp) -> None:
 def _describe_stamp(stamp: Stamp) -> str:
     """Describes a stamp for people.
 
-    >>> _told((7, 1_500_000_000))
+    >>> _describe_stamp((7, 1_500_000_000))
     '7 bytes of 1970-01-01T00:00:01.500000Z'
     """
     when = datetime.fromtimestamp(stamp[1] / 1e9, UTC)

@@ -125,7 +125,7 @@ def replaced_graphs(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> 
 
     >>> graphs = frozenset({None})
     >>> one, other = StaticFile("a", "nt", graphs), StaticFile("b", "nt", graphs, replaceable=True)
-    >>> replaced([one], [other])
+    >>> replaced_graphs([one], [other])
     [None]
     """
     graphs = {g for file in now if file.replaceable for g in file.graphs}

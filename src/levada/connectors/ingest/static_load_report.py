@@ -28,7 +28,7 @@ class Loaded(msgspec.Struct, array_like=True):
 def describe_load(loaded: Loaded) -> str:
     """Describes the data read, for people.
 
-    >>> told(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
+    >>> describe_load(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
     'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
     """
     parts = [f"{loaded.triples:,} triples of {loaded.opened:,} pieces of files, {loaded.size:,} B"]
@@ -45,7 +45,7 @@ def describe_load(loaded: Loaded) -> str:
 def merge_loads(all_: Iterable[Loaded]) -> Loaded:
     """Adds up the data that several tasks have read.
 
-    >>> together([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened
+    >>> merge_loads([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened
     3
     """
     total = Loaded()

@@ -82,9 +82,9 @@ def infer_values(texts: pl.Series) -> Typed:
     """Returns the values of a column of canonical texts.
 
     >>> five = '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    >>> typed(pl.Series([five, None])).values.to_list()
+    >>> infer_values(pl.Series([five, None])).values.to_list()
     [5, None]
-    >>> [typed(pl.Series(t)).kind for t in ([five, "<e:a>"], ["<e:a>", "_:b"], ['"x"@en'])]
+    >>> [infer_values(pl.Series(t)).kind for t in ([five, "<e:a>"], ["<e:a>", "_:b"], ['"x"@en'])]
     ['term', 'resource', 'language']
     """
     texts = texts.cast(pl.String)

@@ -46,7 +46,7 @@ class Roll:
     """The limits of a file: ``bytes``, and the ``age`` of its first result in ms (0: each epoch has
     its own files).
 
-    >>> Roll(bytes=100, age=1000).due(size=10, age=1500)
+    >>> Roll(bytes=100, age=1000).is_due(size=10, age=1500)
     True
     """
 

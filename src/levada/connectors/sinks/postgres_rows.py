@@ -35,7 +35,7 @@ def rows_to_append(batch: Batch) -> pl.DataFrame:
     """Returns the rows of a batch.
 
     >>> import numpy as np
-    >>> appended(Batch(np.array([5]), columns={"x": pl.Series(['"a"@en'])})).rows()
+    >>> rows_to_append(Batch(np.array([5]), columns={"x": pl.Series(['"a"@en'])})).rows()
     [(5, 'a')]
     """
     rows = table(batch)

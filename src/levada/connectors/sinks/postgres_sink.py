@@ -379,7 +379,7 @@ def _line(error: Any) -> str:
 def _quote(name: tuple[str, ...]) -> str:
     """Quotes a name, with its schema if it has one, for SQL.
 
-    >>> _quoted(("public", 'a"b'))
+    >>> _quote(("public", 'a"b'))
     '"public"."a""b"'
     """
     return ".".join('"' + part.replace('"', '""') + '"' for part in name)

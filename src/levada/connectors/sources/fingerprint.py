@@ -220,7 +220,7 @@ def first_altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | N
     >>> import numpy as np
     >>> one, other = (np.frombuffer(text, np.uint8) for text in (b"abcdef", b"abcxyz"))
     >>> pieces = [piece(0, one[:3]), piece(3, one[3:])]
-    >>> altered(pieces, 0, one), altered(pieces, 0, other)[:2]
+    >>> first_altered(pieces, 0, one), first_altered(pieces, 0, other)[:2]
     (None, (3, 6))
     """
     for known in pieces:

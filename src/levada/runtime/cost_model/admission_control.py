@@ -64,7 +64,8 @@ class LinearCost(NamedTuple):
     def max_elements_within(self, ms: float) -> int:
         """Returns the most elements that fit into a time; -1: not even none.
 
-        >>> LinearCost(20.0, 0.01, 100_000).within(120.0), LinearCost(20.0, 0.01, 100).within(10.0)
+        >>> costs = LinearCost(20.0, 0.01, 100_000), LinearCost(20.0, 0.01, 100)
+        >>> costs[0].max_elements_within(120.0), costs[1].max_elements_within(10.0)
         (10000, -1)
         """
         if ms < self.fixed:

@@ -39,7 +39,7 @@ class Load:
 def time_as_one_task(load: Load, partitions: int) -> float:
     """Predicts the time of an epoch that runs as one task.
 
-    >>> alone(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2)
+    >>> time_as_one_task(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2)
     17.0
     """
     return load.reading + sum(partitions * stage.fixed + stage.rows for stage in load.stages)
@@ -49,7 +49,7 @@ def time_as_many_tasks(load: Load, partitions: int, cores: int, readers: int) ->
     """Predicts the time of an epoch with a task for each partition and so many readers. The busiest
     core has the fullest partition, or its share of all.
 
-    >>> apart(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 2, 1)
+    >>> time_as_many_tasks(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 2, 1)
     12.0
     """
     waves = math.ceil(partitions / cores)
@@ -63,7 +63,7 @@ def over_partitions(load: Load, now: int, partitions: int) -> Load:
     """Scales a load to another number of partitions. The fullest partition keeps its excess over
     its share.
 
-    >>> over(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 4).stages[0].fullest
+    >>> over_partitions(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 4).stages[0].fullest
     0.3
     """
     return replace(

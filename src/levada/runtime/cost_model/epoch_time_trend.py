@@ -19,7 +19,7 @@ def decay_weight(seen: int, most: float) -> float:
     """Returns the weight of the previous epochs when one more is measured. Each epoch counts more
     than those before it, and the mean covers at most ``most`` epochs.
 
-    >>> [round(kept(seen, 0.8), 2) for seen in (1, 2, 3, 20)]
+    >>> [round(decay_weight(seen, 0.8), 2) for seen in (1, 2, 3, 20)]
     [0.33, 0.5, 0.6, 0.8]
     """
     return min(seen / (seen + 2), most)
@@ -30,11 +30,11 @@ class EpochTimeTrend:
     """A trend of times over work. ``fixed`` and ``each``: the guess.
 
     >>> trend = EpochTimeTrend(20.0, 1.0)
-    >>> trend.at(100.0)
+    >>> trend.predict(100.0)
     120.0
     >>> for _ in range(20):
     ...     trend.learn(100.0, 240.0)
-    >>> round(trend.at(100.0)), round(trend.at(200.0))
+    >>> round(trend.predict(100.0)), round(trend.predict(200.0))
     (240, 340)
     """
 

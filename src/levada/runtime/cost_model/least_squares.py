@@ -23,7 +23,7 @@ class Line:
     >>> for rows in (1, 10, 100):
     ...     line.add(rows, 50.0 + 2.0 * rows)
     >>> a, b = line.fit()
-    >>> round(a, 6), round(b, 6), round(line.at(1000), 6)
+    >>> round(a, 6), round(b, 6), round(line.predict(1000), 6)
     (50.0, 2.0, 2050.0)
     """
 
@@ -77,7 +77,7 @@ class Line:
         >>> line = Line()
         >>> for x, y in ((100, 30.0), (101, 28.0), (99, 32.0)):
         ...     line.add(x, y)
-        >>> [round(v, 1) for v in line.fit()], [round(v, 1) for v in line.near(0.1)]
+        >>> [round(v, 1) for v in line.fit()], [round(v, 1) for v in line.fit_damped(0.1)]
         ([30.0, 0.0], [21.4, 0.1])
         """
         if not self.x or not self.xx:

@@ -38,7 +38,7 @@ class MemoryAdmission:
     epoch (0: no limit).
 
     >>> room = MemoryAdmission(Memory.of("600MB"))
-    >>> room.over(1000, OverMemoryError("", held=200_000_000))
+    >>> room.record_excess(1000, OverMemoryError("", held=200_000_000))
     True
     >>> room.admit(1000)
     375

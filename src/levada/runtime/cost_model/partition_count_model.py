@@ -184,7 +184,7 @@ def merge_decisions(
     """Returns the latest decisions, with the result of the ``judged`` one and with the ``news``.
 
     >>> one = Resized(7, 4, 2, 20.0, 15.0, "why")
-    >>> [d.seen for d in followed([one], None, Resized(7, 4, 2, 20.0, 15.0, "why", 16.0))]
+    >>> [d.seen for d in merge_decisions([one], None, Resized(7, 4, 2, 20.0, 15.0, "why", 16.0))]
     [16.0]
     """
     decisions = [judged if judged and d.epoch == judged.epoch else d for d in before]

@@ -21,8 +21,9 @@ class ReportBacklog:
     that such an epoch covers. ``end``: the end of the reports that are too many, after which no
     limit is known to be necessary.
 
-    >>> limit = ReportBacklog().before(ManyReportsError("", until=1000, width=100, end=1300))
-    >>> [limit.until, limit.after(behind=True).until, limit.after(behind=True).after(behind=True)]
+    >>> limit = ReportBacklog().shortened_to(ManyReportsError("", until=1000, width=100, end=1300))
+    >>> following = limit.for_next_epoch(behind=True)
+    >>> [limit.until, following.until, following.for_next_epoch(behind=True)]
     [1000, 1125, ReportBacklog(until=1281, width=156, end=1300)]
     """
 

@@ -16,7 +16,7 @@ from levada.runtime.rebalancing.rebalancing_options import Choice
 def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
     """Chooses the positions of the groups to give away, among those with a weight.
 
-    >>> chosen(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))
+    >>> choose_groups(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))
     array([0, 4])
     """
     (there,) = np.nonzero(weights > 0)

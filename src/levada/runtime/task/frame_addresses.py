@@ -41,7 +41,7 @@ class FrameAddress(NamedTuple):
     def parse(name: str) -> FrameAddress | None:
         """Parses a name; None: a frame of the table of texts.
 
-        >>> FrameAddress.of("n.7.1") == (FrameKind.ROWS, 7, 1), FrameAddress.of("terms.id")
+        >>> FrameAddress.parse("n.7.1") == (FrameKind.ROWS, 7, 1), FrameAddress.parse("terms.id")
         (True, None)
         """
         what, *numbers = name.split(".")

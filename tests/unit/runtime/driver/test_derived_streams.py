@@ -366,7 +366,7 @@ def test_watermark_of_a_made_stream_after_each_epoch(engine: Any, tmp_path: Path
     seen = []
 
     def see(m: Any) -> None:
-        plan = engine._driver.epochs.planned(m.plan)
+        plan = engine._driver.epochs.load_plan(m.plan)
         counts = m.counts.by_name(plan).get("m")
         seen.append((m.streams[S].watermark, m.streams["m#1"].watermark, counts))
 

@@ -34,16 +34,16 @@ class Given:
     to: tuple[str, ...] = ()
 
 
-def assemble(given: Given) -> App:
+def assemble(arguments: Given) -> App:
     """The application that was asked for. Raises ``UsageError``."""
-    base = App() if given.app is None else load_app(given.app)
+    base = App() if arguments.app is None else load_app(arguments.app)
     options = {
-        name: _read(name, value) for name, value in given.options.items() if value is not None
+        name: _read(name, value) for name, value in arguments.options.items() if value is not None
     }
     added = App(
-        streams=tuple(map(parse_stream, given.streams)),
-        static=tuple(map(parse_static, given.static)),
-        queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
+        streams=tuple(map(parse_stream, arguments.streams)),
+        static=tuple(map(parse_static, arguments.static)),
+        queries=tuple(_query(Path(path), arguments.dialect) for path in arguments.queries),
     )
     named = {stream.name for stream in added.streams}
     kept = replace(
@@ -54,12 +54,12 @@ def assemble(given: Given) -> App:
     # a flag that is not set does not unset one
     chosen = {name: value for name, value in options.items() if value is not False}
     whole = replace(both, queries=()).merged(alone)
-    return replace(_with_outputs(whole, given.to), options=base.options.merged(chosen))
+    return replace(_with_outputs(whole, arguments.to), options=base.options.merged(chosen))
 
 
-def _with_outputs(whole: App, given: Sequence[str]) -> App:
+def _with_outputs(whole: App, texts: Sequence[str]) -> App:
     """The application with more outputs of its queries. Raises ``UsageError``."""
-    outputs = [parse_output(text) for text in given]
+    outputs = [parse_output(text) for text in texts]
     names = [query.name for query in whole.queries]
     for name, _ in outputs:
         if name not in names:
@@ -71,16 +71,16 @@ def _with_outputs(whole: App, given: Sequence[str]) -> App:
     return replace(whole, queries=queries)
 
 
-def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:
+def choose_queries(arguments: Given) -> tuple[App, tuple[str, ...]]:
     """The application, and the names of its queries that are asked for: those of the files, and
     those of the app file that are named in place of a file. None are all. Raises ``UsageError``.
     """
-    named = [q for q in given.queries if given.app is not None and not Path(q).exists()]
-    files = tuple(q for q in given.queries if q not in named)
-    whole = assemble(replace(given, queries=files))
+    named = [q for q in arguments.queries if arguments.app is not None and not Path(q).exists()]
+    files = tuple(q for q in arguments.queries if q not in named)
+    whole = assemble(replace(arguments, queries=files))
     if not whole.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    before = {query.name for query in assemble(replace(given, queries=())).queries}
+    before = {query.name for query in assemble(replace(arguments, queries=())).queries}
     added = [query.name for query in whole.queries if query.name not in before]
     return whole, (*named, *added) or tuple(query.name for query in whole.queries)
 
@@ -115,12 +115,12 @@ def _balance(value: Any) -> Any:
     return balance_of(value)
 
 
-def document_of(given: Given) -> Path | None:
+def document_of(arguments: Given) -> Path | None:
     """The one file that is asked for, if that is a topology and no query."""
-    paths = [path for query in given.queries if _is_topology(path := Path(query))]
+    paths = [path for query in arguments.queries if _is_topology(path := Path(query))]
     if not paths:
         return None
-    if len(given.queries) > 1:
+    if len(arguments.queries) > 1:
         raise UsageError(f"{paths[0]} is a topology, and is explained alone.")
     return paths[0]
 

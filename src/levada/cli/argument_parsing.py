@@ -99,7 +99,7 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
     >>> parse_outputs(["kafka://a:9092/hot"], ["hot"])
     {'hot': [To(url='kafka://a:9092/hot', options={})]}
     """
-    found: dict[str, list[To]] = {name: [] for name in queries}
+    outputs: dict[str, list[To]] = {name: [] for name in queries}
     for text in texts:
         url, options = split_options(text)
         if "://" in url and "=" not in url.partition("://")[0]:
@@ -111,10 +111,10 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
             name, to = queries[0], To(url, options)
         else:
             name, to = parse_output(text)
-        if name not in found:
+        if name not in outputs:
             raise UsageError(f"--to names no query: {name}.", hint=near(name, queries))
-        found[name].append(to)
-    return found
+        outputs[name].append(to)
+    return outputs
 
 
 def _quiet(text: str) -> str:
@@ -127,7 +127,7 @@ def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
     if text.startswith("<") and ">=" in text:
         name, _, rest = text[1:].partition(">=")
         return name, rest
-    places = [found.start() for found in re.finditer("=", text)]
+    places = [match.start() for match in re.finditer("=", text)]
     if not places or places[0] == 0:
         raise UsageError(
             f"--stream {text} has no name.", hint="Say NAME=PATH, NAME is an IRI or a plain word."

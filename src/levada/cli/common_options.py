@@ -51,18 +51,18 @@ _BEHIND = [
 
 def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer is to see it: with the shared options around its own, in place of
-    ``given``; with ``debug`` if it asks for it, which else is only for ``main``.
+    ``arguments``; with ``debug`` if it asks for it, which else is only for ``main``.
     """
     asked = inspect.signature(command, eval_str=True).parameters
-    own = [one for name, one in asked.items() if name not in ("given", "debug")]
+    extra = [one for name, one in asked.items() if name not in ("arguments", "debug")]
 
     @wraps(command)
     def called(**values: Any) -> None:
-        given = _given(values)
-        names = [one.name for one in own] + ["debug"] * ("debug" in asked)
-        command(given, **{name: values[name] for name in names})
+        arguments = _given(values)
+        names = [one.name for one in extra] + ["debug"] * ("debug" in asked)
+        command(arguments, **{name: values[name] for name in names})
 
-    shown = inspect.Signature([*_BEFORE, *own, *_BEHIND])
+    shown = inspect.Signature([*_BEFORE, *extra, *_BEHIND])
     called.__signature__ = shown  # type: ignore[attr-defined]
     called.__annotations__ = {name: one.annotation for name, one in shown.parameters.items()}
     return called
@@ -80,6 +80,6 @@ def _given(values: dict[str, Any]) -> Given:
     )
 
 
-def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
+def _files(paths: Sequence[str] | None) -> tuple[str, ...] | None:
     """The files of a repeated option; None if there is none."""
-    return tuple(map(os.path.expanduser, given)) if given else None
+    return tuple(map(os.path.expanduser, paths)) if paths else None

@@ -65,12 +65,12 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
     if stage == "topology":
         yield _topology(app, names, as_json=as_json)
         return
-    told = _forms(app) if stage == "physical" else ()
+    forms = _forms(app) if stage == "physical" else ()
     for query in _prepared(app, stage):
         if query.asked.name in names:
             value, text = _at(query, stage)
-            own = (one for one in told if query.asked.name in one.queries)
-            text = "\n".join([text, *map(_measured, own)])
+            query_forms = (one for one in forms if query.asked.name in one.queries)
+            text = "\n".join([text, *map(_measured, query_forms)])
             head = {"query": query.asked.name, "stage": stage}
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
@@ -82,10 +82,10 @@ def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
             f"{path} is a topology, and has no other stage: not {stage}.",
             hint="Say --stage topology.",
         )
-    found = read_document(path)
+    document = read_document(path)
     if as_json:
-        return _json(found.source)
-    return show_parts(found.nodes, found.edges, found.tasks, len(found.queries))
+        return _json(document.source)
+    return show_parts(document.nodes, document.edges, document.tasks, len(document.queries))
 
 
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
@@ -93,12 +93,12 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     queries, topology = _shared(app, names, sharing_of(mode))
     roots = {name: query.physical.root for name, query in queries.items()}
     options = {name: query.asked.options for name, query in queries.items()}
-    told = describe_sharing(
+    shared = describe_sharing(
         topology, roots, {n: end for n, o in options.items() if (end := describe_end(o))}
     )
     if not as_json:
-        return show_sharing(told)
-    return _json({"stage": "sharing", **tree(told)})
+        return show_sharing(shared)
+    return _json({"stage": "sharing", **tree(shared)})
 
 
 def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
@@ -108,10 +108,10 @@ def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
     # here: to explain a query the data path is not loaded
     from levada.engine.status.sharing_report import show_run, tell_run
 
-    told = tell_run(checkpoint)
+    run = tell_run(checkpoint)
     if not as_json:
-        return show_run(told)
-    return _json({"stage": "shared", **msgspec.to_builtins(told)})
+        return show_run(run)
+    return _json({"stage": "shared", **msgspec.to_builtins(run)})
 
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
@@ -143,9 +143,9 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
     if as_json:
         where = {"placed": status.placed, "pinned": status.pinned, "sent": sent,
                  "carried": status.carried}  # fmt: skip
-        told = {key: None if each is None else asdict(each) for key, each in where.items()}
+        details = {key: None if each is None else asdict(each) for key, each in where.items()}
         ways = [asdict(edge) for edge in edges]
-        return _json({"stage": "placement", **asdict(costs), **told, "edges": ways})
+        return _json({"stage": "placement", **asdict(costs), **details, "edges": ways})
     lines = [*execution_status.sentences(costs), *places(status)]
     for table in execution_status.candidates(costs):
         lines += traffic_text.aligned(table)
@@ -175,11 +175,11 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             return query.optimized, algebra_text.show(query.optimized)
         case _:
             root = query.physical.root
-            told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
+            reasons = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
             home = explain_joins_at_home(root) if query.known.joins is JoinForm.AUTO else ()
             return root, "\n".join(
                 [
-                    show_operators(root), *told, *of_either_form(root), *linked(root),
+                    show_operators(root), *reasons, *of_either_form(root), *linked(root),
                     *tables(query.physical.wanted), *home,
                 ]
             )  # fmt: skip
@@ -219,8 +219,8 @@ def _shared(
             chosen.add(name)
             waiting += makers_read(queries[name].algebra, known)
     order = order_by_makers([name for name in queries if name in chosen], known)
-    found = {name: queries[name] for name in order}
-    return found, share(found.values(), known, mode)
+    chosen_queries = {name: queries[name] for name in order}
+    return chosen_queries, share(chosen_queries.values(), known, mode)
 
 
 def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:

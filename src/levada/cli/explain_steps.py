@@ -36,7 +36,7 @@ def _lines(steps: Sequence[Step]) -> Iterator[str]:
 
 def _record(step: Step) -> dict[str, object]:
     """A step; what it left as it was has no texts."""
-    found: dict[str, object] = {"rule": step.rule, "ms": round(1000 * step.seconds, 3)}
+    record: dict[str, object] = {"rule": step.rule, "ms": round(1000 * step.seconds, 3)}
     if step.after is not step.before:
-        found |= {"before": show(step.before), "after": show(step.after)}
-    return found
+        record |= {"before": show(step.before), "after": show(step.after)}
+    return record

@@ -65,7 +65,7 @@ levada place jan.json feb.json mar.json --machines 12 --learn 2
 @app.command("run", epilog=_RUN_EXAMPLES)
 @takes_queries
 def _run(
-    given: Given,
+    arguments: Given,
     *,
     out: o.Out = None,
     result_format: o.ResultFormat = None,
@@ -121,7 +121,7 @@ def _run(
         "summary": summary, "checkpoint_mode": checkpoint_mode,
     }  # fmt: skip
     summary_ = run(
-        assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
+        assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),
         Mode(
             once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or "",
             standby=standby, lease=lease, accept_changes=accept_changes,
@@ -133,17 +133,17 @@ def _run(
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
 @takes_queries
-def _check(given: Given, *, debug: bool) -> None:
+def _check(arguments: Given, *, debug: bool) -> None:
     """Parse and plan queries, without running them; CQL needs its streams' schemas."""
     from levada.cli.check import check
 
-    raise typer.Exit(check(assemble(given), debug=debug))
+    raise typer.Exit(check(assemble(arguments), debug=debug))
 
 
 @app.command("explain", epilog=_EXPLAIN_EXAMPLES)
 @takes_queries
 def _explain(
-    given: Given,
+    arguments: Given,
     *,
     stage: o.Stage = "physical",
     sharing: o.SharingMode = None,
@@ -176,11 +176,11 @@ def _explain(
         return
     if picture is not None:
         raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")
-    if not (sharing or steps) and (document := document_of(given)) is not None:
+    if not (sharing or steps) and (document := document_of(arguments)) is not None:
         print(explain_document(document, stage, as_json=as_json))
         return
-    given = replace(given, options={**given.options, "join": join})
-    whole, names = choose_queries(given)
+    arguments = replace(arguments, options={**arguments.options, "join": join})
+    whole, names = choose_queries(arguments)
     if sharing:
         print(explain_sharing(whole, names, sharing, as_json=as_json))
         return
@@ -198,24 +198,24 @@ def _explain(
     epilog="[bold]Example[/bold]\n\nlevada profile hot.rq --stream temp=temp.nt --sample 50k",
 )
 @takes_queries
-def _profile(given: Given, *, sample: o.Sample = "100k", as_json: o.AsJson = False) -> None:
+def _profile(arguments: Given, *, sample: o.Sample = "100k", as_json: o.AsJson = False) -> None:
     """Measure what each operator of queries costs on a sample of their streams: time an epoch and a
     row, selectivity and bytes between operators. No results are written.
     """
     from levada.cli.profile.show_profile import show
 
-    show(assemble(given), sample, as_json=as_json)
+    show(assemble(arguments), sample, as_json=as_json)
 
 
 @app.command("shell", epilog="[bold]Example[/bold]\n\nlevada shell --stream temp=temp.nt")
 @takes_queries
-def _shell(given: Given) -> None:
+def _shell(arguments: Given) -> None:
     """Type queries over streams that are there, and see their answers; QUERY files and those of
     --app are known by their names.
     """
     from levada.cli.shell.start import shell
 
-    if code := shell(assemble(given), given.dialect):
+    if code := shell(assemble(arguments), arguments.dialect):
         raise typer.Exit(code)
 
 
@@ -348,12 +348,12 @@ def _version() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; gives the exit code. ``arguments``: the process's unless given."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     try:
-        app(given, prog_name="levada")
+        app(words, prog_name="levada")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:
-        return report(error, debug="--debug" in given)
+        return report(error, debug="--debug" in words)
     return 0

@@ -25,7 +25,7 @@ from levada.connectors.ingest.static_load_report import describe_load as read_of
 from levada.core.event_time import MAX, MIN, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms
-from levada.engine.placement.cpu_pinning import told
+from levada.engine.placement.cpu_pinning import describe_pinning
 from levada.engine.placement.edge_transport import carried
 from levada.engine.status.execution_status import lessons, sentences
 from levada.engine.status.join_strategy_status import FormStatus
@@ -46,11 +46,11 @@ CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
     """Prints the status of a checkpoint, as tables or as JSON."""
-    found = read_status(checkpoint)
+    checkpoint_status = read_status(checkpoint)
     if as_json:
-        print(json.dumps(tell(found), indent=2, ensure_ascii=False))
+        print(json.dumps(tell(checkpoint_status), indent=2, ensure_ascii=False))
     else:
-        Console().print(show(found))
+        Console().print(show(checkpoint_status))
 
 
 def verify(checkpoint: Path) -> None:
@@ -60,9 +60,9 @@ def verify(checkpoint: Path) -> None:
         task = bar.add_task("", total=None)
         report = store.verify(checkpoint, lambda size: bar.advance(task, size))
     Console().print(show_report(report))
-    for found in report.damaged:
-        print(found.wrong)
-    mended = any(found.item.kind not in store.OF_NO_MANIFEST for found in report.damaged)
+    for damage in report.damaged:
+        print(damage.wrong)
+    mended = any(damage.item.kind not in store.OF_NO_MANIFEST for damage in report.damaged)
     if mended and not report.running and (way := rollback_hint(checkpoint)):
         print(way)
     if report.damaged:
@@ -83,10 +83,10 @@ def show_report(report: store.Report) -> RenderableType:
     kinds = dict.fromkeys(f.item.kind for f in report.found)
     rows = []
     for kind in kinds:
-        own = [f for f in report.found if f.item.kind == kind]
-        wrong = sum(bool(f.wrong) for f in own)
-        size = sum(f.size for f in own)
-        rows.append((kind, str(len(own)), f"{size:,}", str(wrong) if wrong else "-"))
+        files = [f for f in report.found if f.item.kind == kind]
+        wrong = sum(bool(f.wrong) for f in files)
+        size = sum(f.size for f in files)
+        rows.append((kind, str(len(files)), f"{size:,}", str(wrong) if wrong else "-"))
     running = ", an engine is running on it" if report.running else ""
     heads = ("what", "files", "bytes", "damaged")
     return Group(Text(f"after epoch {report.epoch:,}{running}"), table(heads, rows))
@@ -218,8 +218,8 @@ def shared(status: Status) -> Iterator[str]:
     """What each query has in common with others."""
     for query in status.queries:
         if query.shares:
-            told = ", ".join(f"{one.operator} with {one.queries - 1:,}" for one in query.shares)
-            yield f"{query.name}: shares {told}."
+            partners = ", ".join(f"{one.operator} with {one.queries - 1:,}" for one in query.shares)
+            yield f"{query.name}: shares {partners}."
 
 
 def ends(status: Status) -> Iterator[str]:
@@ -277,56 +277,56 @@ def places(status: Status) -> Iterator[str]:
         yield from lessons(status.placed.lessons)
     yield from carried(status.carried)
     if (bound := status.pinned) is not None:
-        yield f"Tasks are bound by {bound.name}: {told(bound.places)}."
+        yield f"Tasks are bound by {bound.name}: {describe_pinning(bound.places)}."
 
 
-def placed(found: PlacedStatus) -> str:
+def placed(status: PlacedStatus) -> str:
     """What became of a placement, in a sentence or two.
 
     >>> placed(PlacedStatus("p.json", 2))
     'Placed by p.json: no task has run on executors yet.'
-    >>> found = PlacedStatus("p.json", 2, 9, 1, 13, 100, ("executor_h_0", ""), predicted=0.12)
-    >>> placed(found)  # doctest: +ELLIPSIS
+    >>> status = PlacedStatus("p.json", 2, 9, 1, 13, 100, ("executor_h_0", ""), predicted=0.12)
+    >>> placed(status)  # doctest: +ELLIPSIS
     'Placed by p.json on 2 machines: 9 tasks, ...from others, predicted 12.0%. Machine 0 is ...'
     """
-    if not found.wanted:
-        return f"Placed by {found.name}: no task has run on executors yet."
-    share = found.remote / found.read if found.read else 0.0
-    said = f", predicted {found.predicted:.1%}" if found.predicted >= 0 else ""
-    at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(found.executors))
+    if not status.wanted:
+        return f"Placed by {status.name}: no task has run on executors yet."
+    share = status.remote / status.read if status.read else 0.0
+    said = f", predicted {status.predicted:.1%}" if status.predicted >= 0 else ""
+    at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(status.executors))
     return (
-        f"Placed by {found.name} on {found.machines} machines: {found.wanted:,} tasks, "
-        f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others{said}. "
+        f"Placed by {status.name} on {status.machines} machines: {status.wanted:,} tasks, "
+        f"{status.missed:,} elsewhere; {share:.1%} of their bytes from others{said}. "
         f"Machine {'; '.join(at)}."
     )
 
 
-def executors(found: ExecutorsStatus) -> str:
+def executors(status: ExecutorsStatus) -> str:
     """Which executors there are, and whether partitions stay on theirs.
 
     >>> executors(ExecutorsStatus(4, 4, 200, 197))
     'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
     """
-    told = f"Executors: {found.executors:,}, with {found.cores:,} cores"
-    if not found.tasks:
-        return f"{told}."
-    share = f"{found.stayed / found.tasks:.1%} of {found.tasks:,} stage tasks"
-    return f"{told}; {share} ran where they did in the epoch before."
+    head = f"Executors: {status.executors:,}, with {status.cores:,} cores"
+    if not status.tasks:
+        return f"{head}."
+    share = f"{status.stayed / status.tasks:.1%} of {status.tasks:,} stage tasks"
+    return f"{head}; {share} ran where they did in the epoch before."
 
 
-def _balance(found: BalanceStatus) -> Iterator[RenderableType]:
+def _balance(balance: BalanceStatus) -> Iterator[RenderableType]:
     """The loads of the last round, and what was decided of late."""
     yield Text(
-        f"Balance after epoch {found.epoch - 1:,}: {found.partitions} partitions, the busiest took "
-        f"{found.ratio:g} times the mean."
+        f"Balance after epoch {balance.epoch - 1:,}: {balance.partitions} partitions, the busiest "
+        f"took {balance.ratio:g} times the mean."
     )
-    if found.overloaded:
+    if balance.overloaded:
         yield Text("Overloaded: too few partitions have time, and there may be no more.")
-    if found.remark:
-        yield Text(found.remark)
+    if balance.remark:
+        yield Text(balance.remark)
     loads = [
         (str(p.partition), p.kind, f"{p.occupancy:.2f}", _ms(p.seconds), _ms(p.cpu), f"{p.rows:,}")
-        for p in found.loads
+        for p in balance.loads
     ]
     yield table(("partition", "is a", "full", "ms an epoch", "CPU ms", "rows"), loads)
     decided = [
@@ -339,7 +339,7 @@ def _balance(found: BalanceStatus) -> Iterator[RenderableType]:
             _seen(d),
             d.why,
         )
-        for d in found.decided
+        for d in balance.decided
     ]
     if decided:
         heads = ("from epoch", "what", "groups", "busiest by mean", "expected", "seen", "why")

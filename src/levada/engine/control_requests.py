@@ -70,11 +70,10 @@ class Requests:
         self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
         self._outputs = Requested(self._ledger, inputs.deliveries)
         self._lives = QueryExpiry(inputs.registry)
-        self._own: frozenset[str] = (
-            frozenset()
-        )  # the queries that the program gave before the start
+        # the queries that the program registered before the start
+        self._program_queries: frozenset[str] = frozenset()
         self._replaced: list[str] = []  # by what the program gives under their names
-        self._found = tuple(self._ledger.added)  # by this start
+        self._restored = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
         self._folder, self._are_waiting = WatchedFolder(f"{self._root}/{FOLDER}"), False
@@ -86,7 +85,7 @@ class Requests:
         Raises ``UsageError`` where there is nothing to read ``once``.
         """
         with self._registry.lock:
-            self._own = frozenset(self._registry.queries)
+            self._program_queries = frozenset(self._registry.queries)
             self._keep_dropped()
             self._keep_over()
             self._add_kept()
@@ -106,11 +105,11 @@ class Requests:
                 except UsageError:
                     continue  # another query reads it now
                 kept[name] = identity
-                told = (
+                message = (
                     f"The query {name} was dropped by levada drop, and is not run. "
                     "levada add takes it in again."
                 )
-                warnings.warn(told, stacklevel=2)
+                warnings.warn(message, stacklevel=2)
         if kept != ledger.dropped:
             ledger.dropped = kept
             write_ledger(self._root, ledger)
@@ -134,22 +133,22 @@ class Requests:
         """Registers what was added; those that cannot be now are told of, and left out. What the
         program gives has no owner.
         """
-        given, added = self._registry.queries, self._ledger.added
-        others = [a for a in added if a.name in given and not _is(a, given[a.name])]
-        kept = [replace(a, owner="") if a.name in given else a for a in added if a not in others]
+        queries, added = self._registry.queries, self._ledger.added
+        others = [a for a in added if a.name in queries and not _is(a, queries[a.name])]
+        kept = [replace(a, owner="") if a.name in queries else a for a in added if a not in others]
         if kept != added:
             self._ledger.added = kept
             self._replaced = [each.name for each in others]
             write_ledger(self._root, self._ledger)
         for each in self._ledger.added:  # makers came before their readers
-            if each.name not in given:
+            if each.name not in queries:
                 asked = QueryRequest(each.text, each.name, each.dialect, each.options)
                 try:
                     (query,) = self._register([asked], self._registry)
                     query.lifetime.may_be_over = True
                 except LevadaError as error:
-                    told = f"The query {each.name}, which levada add added, is not run: {error}"
-                    warnings.warn(told, stacklevel=2)
+                    message = f"The query {each.name}, which levada add added, is not run: {error}"
+                    warnings.warn(message, stacklevel=2)
 
     def restore_static(self) -> None:
         """Static graphs in their places, as requests have left them where the program gives what it
@@ -157,11 +156,11 @@ class Requests:
         """
         self._statics.place()
         kept = []
-        for given in self._ledger.given:
-            copy = self._statics.folder / given.copy
-            if self._statics.names(given.graph) == given.before and copy.exists():
-                self._statics.replace(_lines(copy.read_bytes()), given.graph, None)
-                kept.append(given)
+        for replacement in self._ledger.given:
+            copy = self._statics.folder / replacement.copy
+            if self._statics.names(replacement.graph) == replacement.before and copy.exists():
+                self._statics.replace(_lines(copy.read_bytes()), replacement.graph, None)
+                kept.append(replacement)
         self._keep_given(kept)
 
     def _keep_given(self, kept: list[StaticReplacement]) -> None:
@@ -192,8 +191,8 @@ class Requests:
             new = [name for name in self._taken if name not in self._ledger.done]
             requests = {name: read_request(self._root, name) for name in new}
             there = self._registry.queries
-            found = [r for r in requests.values() if ahead and r is not None]
-            planned = [r for r in found if r.add or r.drop in there]
+            valid_requests = [r for r in requests.values() if ahead and r is not None]
+            planned = [r for r in valid_requests if r.add or r.drop in there]
             for name, request in requests.items():
                 if request not in planned:
                     self._ledger.done[name] = self._done(request, last)
@@ -219,7 +218,7 @@ class Requests:
             if query.name not in asked and plan is not None:
                 ledger.over[query.name] = EndedQuery(_told_apart(query.identity), plan.until)
             self._outputs.end(query.name, last.epoch)
-        others = [name for name in ledger.over if name not in self._own]
+        others = [name for name in ledger.over if name not in self._program_queries]
         for name in others[: max(len(others) - MOST_OVER, 0)]:
             del ledger.over[name]
         write_ledger(self._root, ledger)
@@ -294,7 +293,7 @@ class Requests:
         program = self._statics.names(graph) if before is None else before
         self._statics.replace(lines, graph, None)
         (copy,) = self._statics.names(graph)
-        others = [given for given in ledger.given if given.graph != graph]
+        others = [replacement for replacement in ledger.given if replacement.graph != graph]
         ledger.given = [*others, StaticReplacement(graph, copy, program)]
         which = "the default graph" if graph is None else f"<{graph}>"
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
@@ -316,10 +315,12 @@ class Requests:
             check_state(limits, registry.planning.sharing)
         return self._register(batch, registry, {query.name: query.to for query in request.add})
 
-    def _note_added(self, request: Request, found: Sequence[Registered], last: Manifest) -> Answer:
+    def _note_added(
+        self, request: Request, registered: Sequence[Registered], last: Manifest
+    ) -> Answer:
         """Notes in the ledger that the queries of a request are registered."""
         said = {query.name: query for query in request.add}
-        for query in found:
+        for query in registered:
             self._outputs.add(query, said[query.name].to, last)
         # an earlier query of a name may have stayed there, since a start could not run it
         others = [added for added in self._ledger.added if added.name not in said]
@@ -328,15 +329,15 @@ class Requests:
                 r.name, r.text, r.dialect, r.options, last.plan, check_limits(said[r.name].limits),
                 said[r.name].owner,
             )
-            for r in _makers_first(found, self._registry)
+            for r in _makers_first(registered, self._registry)
         ]  # fmt: skip
-        for query in found:
+        for query in registered:
             self._ledger.dropped.pop(query.name, None)
-        return Answer(added=[query.name for query in found])
+        return Answer(added=[query.name for query in registered])
 
     def _replace(self, request: Request, last: Manifest) -> Answer:
         """Drops a query and adds others, or leaves all as it was."""
-        old = self._registry.found(request.drop)
+        old = self._registry.get(request.drop)
         ledger = self._ledger
         before = list(ledger.added), dict(ledger.dropped)
         outputs, went = self._outputs.kept, set(self._registry.dropped)
@@ -358,27 +359,27 @@ class Requests:
     ) -> list[Registered]:
         """Registers queries that can be planned and written, all or none; ``to``: where to."""
         dropped = set(registry.dropped)
-        found = registry.add(batch)
+        registered = registry.add(batch)
         try:
-            for query in found:
+            for query in registered:
                 self._fits(query, len(registry.queries))
                 self._outputs.check(query, (to or {}).get(query.name, ()))
                 if not registry.is_trial:
                     asked = QueryRequest(query.text, query.name, query.dialect, query.options)
                     _ = prepare(asked, registry.known).physical
         except BaseException:
-            for query in reversed(_makers_first(found, registry)):
+            for query in reversed(_makers_first(registered, registry)):
                 registry.remove(query.name)
             registry.dropped &= dropped
             raise
-        return found
+        return registered
 
     def _drop(self, name: str, last: Manifest) -> Answer:
         """Takes out a query, or what is kept of one that this run does not have."""
         registry, ledger = self._registry, self._ledger
         kept = {*read_suspended(self._root), *(added.name for added in ledger.added)}
         if name in registry.queries or name not in kept:
-            query = registry.found(name)
+            query = registry.get(name)
             registry.remove(name)
             return self._note_dropped(query, last)
         registry.dropped.add(name)
@@ -395,9 +396,9 @@ class Requests:
         """Notes in the ledger that a query is not added any more."""
         ledger = self._ledger
         ledger.added = [added for added in ledger.added if added.name != name]
-        told = [f"{name}: dropped after epoch {last.epoch:,}"]
-        told += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
-        return Answer(told)
+        lines = [f"{name}: dropped after epoch {last.epoch:,}"]
+        lines += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
+        return Answer(lines)
 
     # -- planned ahead --
 
@@ -435,7 +436,7 @@ class Requests:
                 if answer is None:
                     answer = Answer(added=[q.name for q in trial.added[request.id]])
                     if request.drop:
-                        query = self._registry.found(request.drop)
+                        query = self._registry.get(request.drop)
                         dropped = self._note_dropped(query, last)
                         answer = answer if request.add else dropped
                 self._ledger.done[request.id] = answer
@@ -459,8 +460,8 @@ class Requests:
     def _told(self, answer: Answer) -> Answer:
         if not answer.added:
             return answer
-        told = [f"{name}: added{self._from(name)}" for name in answer.added]
-        return Answer(told, added=answer.added)
+        lines = [f"{name}: added{self._from(name)}" for name in answer.added]
+        return Answer(lines, added=answer.added)
 
     def _from(self, name: str) -> str:
         """From where on a query counts, and up to where if it ends."""
@@ -487,8 +488,8 @@ class Requests:
         """Asked once, after the start: queries that are others than those of their names in the
         last plan, which has this version.
         """
-        found, self._found = self._found, ()
-        return {added.name for added in found if version <= added.before}
+        replaced, self._restored = self._restored, ()
+        return {added.name for added in replaced if version <= added.before}
 
     def forget(self, dropped: Collection[str], last: Manifest) -> None:
         """What the program itself has taken out, or registered anew, since requests said of it."""
@@ -523,7 +524,7 @@ def _is(added: Added, query: Registered) -> bool:
     return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
 
 
-def _makers_first(found: Sequence[Registered], registry: Registry) -> list[Registered]:
+def _makers_first(batch: Sequence[Registered], registry: Registry) -> list[Registered]:
     """Queries that came together, each behind those whose streams it reads."""
-    names = {query.name for query in found}
+    names = {query.name for query in batch}
     return [query for name, query in registry.queries.items() if name in names]

@@ -226,7 +226,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         ``overwrite``, ``as_``: files, as the command line's options of these names.
         """
         chosen = options or options_of(said)
-        files = Files.given(out, format, terms=terms, overwrite=overwrite, shape=as_)
+        files = Files.from_options(out, format, terms=terms, overwrite=overwrite, shape=as_)
         with self._registry.lock:  # no epoch of the query before its files
             asked = QueryRequest(text, name or self._registry.free_name(), dialect, chosen)
             query = self.register_all([asked])[0]
@@ -247,10 +247,10 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         """
         with self._registry.lock:
             self._deliveries.await_some()
-            found = self._registry.add(batch)
+            queries = self._registry.add(batch)
             self._outputs.forget(asked.name for asked in batch)
         self._wake()
-        return [Query(registered, self) for registered in found]
+        return [Query(registered, self) for registered in queries]
 
     def unregister(self, query: str | Query) -> None:
         """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if
@@ -263,7 +263,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
 
     def explain(self, query: str | Query) -> str:
         """A query's algebra, as text."""
-        return show(self._registry.found(*name_and_lifetime(query)).query)
+        return show(self._registry.get(*name_and_lifetime(query)).query)
 
     # -- running --
 
@@ -279,11 +279,11 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         try:
             self._registry.begin()
             placed, follow = apply_placement(self._wish, self._open(), self._registry.streams)
-            own = cores(self._master) if self._is_here else 0
+            local_cores = cores(self._master) if self._is_here else 0
             tempo = EpochPacing(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay, self._bound, self._degree,
-                self._memory, accept_changes,
+                placed, self._balancing, local_cores, follow, self._delay, self._bound,
+                self._degree, self._memory, accept_changes,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:
@@ -331,10 +331,10 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         """
         if self._checkpoint is None:
             await_up(self._spark, self._master)
-            wanted, found = self._partitions, cores(self._master)
-            partitions = wanted if isinstance(wanted, int) else found
+            wanted, available_cores = self._partitions, cores(self._master)
+            partitions = wanted if isinstance(wanted, int) else available_cores
             if self._wish is not None and wanted is None:
-                partitions = self._wish.partitions(found)
+                partitions = self._wish.partitions(available_cores)
             objects = None if self._address is None else Objects(self._address)
             try:
                 self._checkpoint = Checkpoint(
@@ -344,7 +344,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
             except DamagedError as error:
                 raise with_rollback_hint(self.root, error) from error
             # of as many cores the model has chosen; a cluster's are known when its executors are
-            kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == found
+            kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == available_cores
             if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)

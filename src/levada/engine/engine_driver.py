@@ -239,8 +239,8 @@ class Driver:
         """What must come before an epoch goes on: "" if nothing does, or it is not known."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        told = (self._awaits or self._held_by, *self._away().values())
-        return " ".join(each for each in told if each)
+        reasons = (self._awaits or self._held_by, *self._away().values())
+        return " ".join(each for each in reasons if each)
 
     def _away(self) -> dict[str, str]:
         """Which streams' sources do not answer, and why."""
@@ -754,11 +754,11 @@ class Driver:
     def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
         """Tells that an epoch has lost tasks."""
         epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
-        told = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
+        message = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
         checkpoint.has_orphans = True
-        self._awaits = told
+        self._awaits = message
         if pause is not None:
-            warnings.warn(f"{told} It begins in {pause:g} s.", stacklevel=2)
+            warnings.warn(f"{message} It begins in {pause:g} s.", stacklevel=2)
 
     def _publish_again(self, text: str) -> bool:
         """Publishes the last epoch, if the intention is its own; whether it is."""

@@ -52,16 +52,16 @@ def _match(
     query: a.Query, asked: QueryRequest, known: NameScope, places: Mapping[str, Span]
 ) -> dict[str, str]:
     """What all names for streams stand for, those that have been said so far and the query's."""
-    own = [w.stream for w in query.windows]
+    stream_names = [w.stream for w in query.windows]
     try:
-        return match_streams([*known.said, *own], known.streams, known.makers)
+        return match_streams([*known.said, *stream_names], known.streams, known.makers)
     except UnknownNameError:
-        for said in own:
+        for said in stream_names:
             with suppress(UnknownNameError):
                 other = display_name(match_streams([said], known.streams, known.others())[said])
                 if other not in known.streams:
                     check_maker(said, other, known)
-        for said in own:
+        for said in stream_names:
             _check_there(said, asked, known, places)
         raise
 

@@ -87,11 +87,11 @@ class NameScope:
 
     def others(self) -> dict[str, list[str]]:
         """As ``makers``, those that make no stream, for what is said of them."""
-        found: dict[str, list[str]] = {}
+        queries_by_word: dict[str, list[str]] = {}
         for name, query in self.queries.items():
             for word in _words(name, query) if query.form is not Form.CONSTRUCT else ():
-                found.setdefault(word, []).append(name)
-        return found
+                queries_by_word.setdefault(word, []).append(name)
+        return queries_by_word
 
 
 def _words(name: str, query: a.Query) -> list[str]:

@@ -50,9 +50,9 @@ class Ontology:
         return statements(self._files, regime)
 
 
-def ontology_files(given: Paths) -> list[StaticFile]:
+def ontology_files(sources: Paths) -> list[StaticFile]:
     """The files of an ontology by path: one or more. Raises ``UsageError``, ``SourceError``."""
-    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     for path in paths:
         if not os.path.exists(path):
             raise UsageError(f"There is no ontology file {os.fspath(path)}.")

@@ -28,10 +28,10 @@ def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statemen
     for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
         chosen = np.zeros(triples.n, np.bool_)
         for predicate in predicates_of(regime):
-            own = _is(triples.p, predicate)
+            matches = _is(triples.p, predicate)
             if predicate == TYPE:
-                own &= _any(triples.o, kinds_of(regime))
-            chosen |= own
+                matches &= _any(triples.o, kinds_of(regime))
+            chosen |= matches
         for row in np.flatnonzero(chosen).tolist():
             yield (
                 _term(triples, triples.s, row),
@@ -47,10 +47,10 @@ def _is(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:
 
 
 def _any(column: TermColumn, terms: Sequence[Iri]) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(column.x), np.bool_)
+    matches = np.zeros(len(column.x), np.bool_)
     for term in terms:
-        found |= _is(column, term)
-    return found
+        matches |= _is(column, term)
+    return matches
 
 
 def _term(triples: Triples, column: TermColumn, row: int) -> Term:

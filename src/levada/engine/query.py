@@ -132,8 +132,8 @@ class Query(Tabular):
         cursor = _Cursor(self)
         while True:
             heard, over = self._engine._bell.count, self._over
-            while (found := cursor.next()) is not None:
-                yield from found
+            while (new_reports := cursor.next()) is not None:
+                yield from new_reports
             if over:
                 return
             self._engine._bell.wait(heard)
@@ -301,9 +301,11 @@ class _Cursor:
 
     def read(self) -> list[Report]:
         """The reports of the next epoch."""
-        found = [r for batch in self._of(self._at) for r in reports(batch, self._query.name)]
+        epoch_reports = [
+            r for batch in self._of(self._at) for r in reports(batch, self._query.name)
+        ]
         self._at += 1
-        return found
+        return epoch_reports
 
     def batches(self) -> Iterator[Batch]:
         """All that there is."""
@@ -312,12 +314,12 @@ class _Cursor:
 
     def tail(self, rows: int) -> Results:
         """The last rows, of the last epochs that have so many."""
-        found: list[pl.DataFrame] = []
+        frames: list[pl.DataFrame] = []
         at = len(self._query._engine._publication.kept)
-        while at > 0 and sum(frame.height for frame in found) < rows:
+        while at > 0 and sum(frame.height for frame in frames) < rows:
             at -= 1
-            found = [table(batch) for batch in self._of(at)] + found
-        whole = pl.concat([self._query._no_results(), *found])
+            frames = [table(batch) for batch in self._of(at)] + frames
+        whole = pl.concat([self._query._no_results(), *frames])
         return Results([], Table(self._query.name, self._query._query.form, whole))
 
     def _of(self, at: int) -> Iterator[Batch]:
@@ -332,10 +334,10 @@ class _Cursor:
 
 def all_of(query: Query) -> Results:
     """All that a query has reported, in memory."""
-    found = list(_Cursor(query).batches())
-    frames = [table(batch) for batch in found]
+    batches = list(_Cursor(query).batches())
+    frames = [table(batch) for batch in batches]
     whole = Table(query.name, query._query.form, pl.concat([query._no_results(), *frames]))
-    return Results([r for batch in found for r in reports(batch, query.name)], whole)
+    return Results([r for batch in batches for r in reports(batch, query.name)], whole)
 
 
 def name_and_lifetime(query: str | Query) -> tuple[str, Lifetime | None]:
@@ -347,8 +349,8 @@ def _call(callback: Callable[[Report], object], report: Report) -> None:
     try:
         callback(report)
     except Exception:
-        told = (*sys.exc_info(), threading.current_thread())
-        threading.excepthook(threading.ExceptHookArgs(told))
+        details = (*sys.exc_info(), threading.current_thread())
+        threading.excepthook(threading.ExceptHookArgs(details))
 
 
 def _frame(batch: Batch) -> pl.DataFrame:

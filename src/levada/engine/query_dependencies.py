@@ -42,9 +42,9 @@ def order_by_makers(names: Collection[str], known: NameScope) -> list[str]:
         return list(TopologicalSorter(reads).static_order())
     except CycleError as error:
         cycle = list(reversed(error.args[1]))
-        told = ", which reads that of ".join(cycle[1:])
+        chain = ", which reads that of ".join(cycle[1:])
         message = (
-            f"The query {cycle[0]} reads the stream of {told}: "
+            f"The query {cycle[0]} reads the stream of {chain}: "
             "queries cannot read each other's streams in a circle."
         )
         raise UsageError(message) from None

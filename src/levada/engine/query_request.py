@@ -37,14 +37,14 @@ def check_batch(batch: object) -> None:
 
     >>> check_batch([QueryRequest("Select k From A [Range 5 s]", "pairs")])
     """
-    told = f"A {type(batch).__name__}"
+    wrong_type = f"A {type(batch).__name__}"
     if isinstance(batch, Sequence):
-        told = next(
+        wrong_type = next(
             (f"A {type(one).__name__}" for one in batch if not isinstance(one, QueryRequest)), ""
         )
-    if told:
+    if wrong_type:
         raise UsageError(
-            f"{told} is no query to register.",
+            f"{wrong_type} is no query to register.",
             hint="register_all takes a list of levada.QueryRequest(text, name).",
         )
 

@@ -179,11 +179,11 @@ class Registry:
                     algebra |= {name: query.algebra for name, query in new.items()}
                     for name, query in algebra.items():
                         self.known.add_query(name, query)
-                    found = _registered_rows(batch, rows)
-                    found |= {
+                    registered = _registered_rows(batch, rows)
+                    registered |= {
                         n: self._register_one(new[n]) for n in order_by_makers(new, self.known)
                     }
-                    mortal = [query for query in found.values() if query.options.has_end]
+                    mortal = [query for query in registered.values() if query.options.has_end]
                     self._check_ends(mortal)
                     for prepared in [*firsts.values(), *new.values()]:
                         self._warn(prepared)
@@ -193,12 +193,12 @@ class Registry:
                     if name in self.known.queries:
                         self.known.remove_query(name)
                 raise
-            self.queries |= found
+            self.queries |= registered
             self.mortal += mortal
-            self._folded |= {f: name for name in found if (f := name.casefold()) != name}
-            self._count += len(found)
+            self._folded |= {f: name for name in registered if (f := name.casefold()) != name}
+            self._count += len(registered)
             self.changed, self.edits = True, self.edits + 1
-            return [found[asked.name] for asked in batch]
+            return [registered[asked.name] for asked in batch]
 
     def _prepared(self, asked: QueryRequest) -> Prepared:
         tree = self.trees.get((asked.text, asked.dialect))
@@ -282,11 +282,11 @@ class Registry:
 
     def _warn(self, query: Prepared, *, only_of_data: bool = False) -> None:
         try:
-            found = query.warnings
+            query_warnings = query.warnings
         except QueryFailureError:  # the query itself may do
             return
         sure = []
-        for warning in found:
+        for warning in query_warnings:
             if warning.of_data and not self._begun:
                 self._unsure.append(query.asked.name)
             elif warning.of_data or not only_of_data:
@@ -318,18 +318,18 @@ class Registry:
 
     def _under(self, batch: Sequence[QueryRequest]) -> list[QueryRequest]:
         """The queries with the engine's entailment where they say none."""
-        found: dict[int, QueryOptions] = {}
+        options_by_id: dict[int, QueryOptions] = {}
         for asked in batch:
             options = asked.options
-            if id(options) not in found:
+            if id(options) not in options_by_id:
                 entailment = options.entailment or self._regime
-                found[id(options)] = replace(options, entailment=entailment)
+                options_by_id[id(options)] = replace(options, entailment=entailment)
         return [
-            QueryRequest(asked.text, asked.name, asked.dialect, found[id(asked.options)])
+            QueryRequest(asked.text, asked.name, asked.dialect, options_by_id[id(asked.options)])
             for asked in batch
         ]
 
-    def found(self, name: str, lifetime: Lifetime | None = None) -> Registered:
+    def get(self, name: str, lifetime: Lifetime | None = None) -> Registered:
         """The query of this name; with ``standing`` the one that stands there. Raises
         ``UsageError`` if there is none.
         """
@@ -355,13 +355,13 @@ class Registry:
     def remove(self, name: str, lifetime: Lifetime | None = None) -> None:
         """Takes a query out. Raises ``UsageError`` if others read what it makes."""
         with self.lock:
-            found = self.found(name, lifetime)
+            query = self.get(name, lifetime)
             self._check_unread(name)
             del self.queries[name]
             self._folded.pop(name.casefold(), None)
             self.known.remove_query(name)
-            if found.lifetime.query is None:
-                found.lifetime.end(0)
+            if query.lifetime.query is None:
+                query.lifetime.end(0)
             self.dropped.add(name)
             self.changed, self.edits = True, self.edits + 1
 
@@ -406,15 +406,15 @@ def _registered_rows(
     from levada.runtime.driver.query_catalog import Registered
 
     spoken: dict[int, str] = {}  # of a template: the words of its texts are the same
-    found: dict[str, Registered] = {}
+    registered: dict[str, Registered] = {}
     for asked in batch:
         row = rows.get(asked.name)
         if row is not None:
             at = id(row.template)
             dialect = spoken[at] if at in spoken else spoken.setdefault(at, asked.spoken)
             said = _said(asked.text, row)
-            found[asked.name] = Registered(asked.name, said, dialect, asked.options, row)
-    return found
+            registered[asked.name] = Registered(asked.name, said, dialect, asked.options, row)
+    return registered
 
 
 def _said(text: str, meaning: a.Query | TemplateInstance) -> str | None:

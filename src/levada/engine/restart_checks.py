@@ -61,13 +61,13 @@ def check_streams(
     """Refuses options of streams that would mix two meanings in one window. ``strangers``: names
     that other streams had in the run before. Raises ``UsageError``.
     """
-    told = [
+    problems = [
         f"{_changed(name, changes)} One window would hold elements of both runs."
         for name, changes in _changes(root, last, configs, strangers)
         if _has_elements(last, name) and any(change.effect in MIXING for change in changes)
     ]
-    if told:
-        raise UsageError(" ".join(told), hint=ACCEPT)
+    if problems:
+        raise UsageError(" ".join(problems), hint=ACCEPT)
 
 
 def tell_streams(
@@ -174,11 +174,11 @@ def warn_about_edited_queries(queries: Sequence[QueryPlan]) -> None:
             counts = "it begins anew, with the first element"
         else:
             counts = f"it begins anew, with elements from {instant(query.start)} on"
-        told = (
+        message = (
             f"The query {query.name} is another one than in the run before (its text, its options "
             f"or what it reads has changed): {counts}."
         )
-        warnings.warn(told, stacklevel=2)
+        warnings.warn(message, stacklevel=2)
 
 
 class StaticStamps:
@@ -199,12 +199,12 @@ class StaticStamps:
         before = self._read() if old else {}
         for path, stamp in self._now.items():
             if before.get(path, stamp) != stamp:
-                told = (
+                message = (
                     f"The static file {path} has changed since it was read: queries that go on "
                     "keep what it said then, new ones read what it says now. With reload=true "
                     "(in a new checkpoint) changes are taken in."
                 )
-                warnings.warn(told, stacklevel=2)
+                warnings.warn(message, stacklevel=2)
         remembered = self._now | before
         if remembered != before:
             replace_file(self._path, seal(msgspec.json.encode(remembered)))
@@ -228,6 +228,6 @@ def version_of(files: Sequence[StaticFile]) -> int:
 
 def _stamp(path: str) -> Stamp:
     with suppress(OSError):
-        found = os.stat(path)
-        return found.st_size, found.st_mtime_ns
+        file_stat = os.stat(path)
+        return file_stat.st_size, file_stat.st_mtime_ns
     return 0, 0  # the run says so when it reads it

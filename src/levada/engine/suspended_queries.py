@@ -75,10 +75,10 @@ class Suspended:
         for name in kept.keys() - left.keys():
             if name in queries and queries[name].identity == kept[name].identity:
                 queries[name].lifetime.may_be_over = True
-        found = Suspended(root / SUSPENDED, limits, left)
+        suspended = Suspended(root / SUSPENDED, limits, left)
         if len(left) < len(kept):
-            found._write()
-        return found
+            suspended._write()
+        return suspended
 
     def add(
         self, names: Sequence[str], error: LevadaError, queries: Mapping[str, Registered]
@@ -90,7 +90,7 @@ class Suspended:
             self.queries[name] = self._suspension(name, identity, text, error)
         self._write()
         for name in names:
-            warnings.warn(told(name, self.queries[name]), stacklevel=2)
+            warnings.warn(describe_suspension(name, self.queries[name]), stacklevel=2)
 
     def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
         if isinstance(error, EvaluationError):
@@ -99,10 +99,10 @@ class Suspended:
             return Suspension(identity, str(error), 0, "")
         word, why = error.limit, error.message
         most: int = getattr(self.limits.of(name), word)
-        own = most != getattr(self.limits.all, word)
-        if own:
+        has_own_limit = most != getattr(self.limits.all, word)
+        if has_own_limit:
             why += f" That is a limit of its own, of whoever has added it ({word}={most})."
-        return Suspension(identity, why, most, word, own)
+        return Suspension(identity, why, most, word, has_own_limit)
 
     def forget(self, names: Collection[str]) -> None:
         """These have been taken out."""
@@ -151,10 +151,10 @@ def _of_failure(error: EvaluationError, text: str) -> str:
     return f"Levada failed on it{place}: {error.message}. Please report this. Its text: {shown}"
 
 
-def told(name: str, suspension: Suspension) -> str:
+def describe_suspension(name: str, suspension: Suspension) -> str:
     """A sentence about a suspended query, and what to do.
 
-    >>> told("pairs", Suspension("", "It makes too many rows.", 10))[:46]
+    >>> describe_suspension("pairs", Suspension("", "It makes too many rows.", 10))[:46]
     'The query pairs is suspended. It makes too man'
     """
     limit = suspension.limit

@@ -24,9 +24,9 @@ SMALL_TEXTS = 4096
 def _classes(module: ModuleType) -> dict[str, type]:
     """The classes of nodes that a module defines, by name."""
     return {
-        f"{module.__name__}.{name}": found
-        for name, found in vars(module).items()
-        if isinstance(found, type) and found.__module__ == module.__name__ and is_dataclass(found)
+        f"{module.__name__}.{name}": value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and is_dataclass(value)
     }
 
 
@@ -53,9 +53,9 @@ def encode_tree(tree: Tree) -> bytes:
 def decode_tree(data: bytes) -> Tree:
     """The tree in bytes. Raises ``ValueError`` if they hold none."""
     try:
-        found = decode(np.frombuffer(data, np.uint8), object, TREES)
+        tree = decode(np.frombuffer(data, np.uint8), object, TREES)
     except WRONG as error:
         raise ValueError("it holds no tree") from error
-    if not isinstance(found, Tree):
+    if not isinstance(tree, Tree):
         raise ValueError("it holds something else")
-    return found
+    return tree

@@ -115,11 +115,11 @@ def floor_rsd(loads: Longs | Doubles, machines: int) -> float:
     parts: list[float] = []
     while len(parts) < machines:
         free = machines - len(parts)
-        own = heavy[len(parts)] if len(parts) < heavy.size else 0.0
-        if own <= left / free or math.isclose(own, left / free):
+        heaviest = heavy[len(parts)] if len(parts) < heavy.size else 0.0
+        if heaviest <= left / free or math.isclose(heaviest, left / free):
             parts += [left / free] * free
         else:
-            parts.append(own)
-            left -= own
+            parts.append(heaviest)
+            left -= heaviest
     least = rsd(parts)
     return least if least > 1e-12 else 0.0

@@ -31,8 +31,8 @@ def write(graph: SendGraph) -> str:
     nodes = {"cpu": graph.cpu, "received": graph.received}
     for kind, columns in (("node", nodes), ("edge", edges)):
         for name in [name for name, column in columns.items() if column is not None]:
-            told = {"id": name, "for": kind, "attr.name": name, "attr.type": _TYPES[name]}
-            ET.SubElement(root, f"{_TAG}key", told)
+            attributes = {"id": name, "for": kind, "attr.name": name, "attr.type": _TYPES[name]}
+            ET.SubElement(root, f"{_TAG}key", attributes)
     body = ET.SubElement(root, f"{_TAG}graph", edgedefault="directed")
     for i, task in enumerate(graph.tasks):
         _put(ET.SubElement(body, f"{_TAG}node", id=task), nodes, i)
@@ -71,18 +71,18 @@ def read(text: str, path: str) -> SendGraph:
             raise UsageError(f"{path}, node {i}: task {task} has no name, or is there twice.")
         place[task] = i
     ends = [_ends(edge, place, f"{path}, edge {i}") for i, edge in enumerate(edges)]
-    own = [_data(edge, names) for edge in edges]
+    edge_data = [_data(edge, names) for edge in edges]
     of_nodes = [_data(node, names) for node in nodes]
     cpu = _column(of_nodes, ("cpu",), f"{path}, node", whole=False)
     received = _column(of_nodes, ("received",), f"{path}, node")
-    rows = _column(own, _ROWS, f"{path}, edge")
-    if rows is None and own:
+    rows = _column(edge_data, _ROWS, f"{path}, edge")
+    if rows is None and edge_data:
         raise UsageError(
             f"{path}, edge 0: it has no rows.", hint="Name them rows, value or weight."
         )
-    sizes = _column(own, ("bytes",), f"{path}, edge")
-    given = [] if rows is None else rows.tolist()
-    return joined(tuple(place), ends, given, path, sizes=sizes, cpu=cpu, received=received)
+    sizes = _column(edge_data, ("bytes",), f"{path}, edge")
+    row_counts = [] if rows is None else rows.tolist()
+    return joined(tuple(place), ends, row_counts, path, sizes=sizes, cpu=cpu, received=received)
 
 
 def _ends(edge: ET.Element, place: dict[str, int], where: str) -> tuple[int, int]:
@@ -94,8 +94,8 @@ def _ends(edge: ET.Element, place: dict[str, int], where: str) -> tuple[int, int
 
 
 def _data(element: ET.Element, names: dict[str, str]) -> dict[str, str]:
-    found = element.findall(f"{_TAG}data")
-    return {names.get(d.get("key", ""), ""): (d.text or "").strip() for d in found}
+    elements = element.findall(f"{_TAG}data")
+    return {names.get(d.get("key", ""), ""): (d.text or "").strip() for d in elements}
 
 
 def _column(

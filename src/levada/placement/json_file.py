@@ -149,21 +149,21 @@ def check_sum(column: Sequence[int] | Longs | None, path: str, key: str) -> None
 
 
 def _part(whole: object, key: str, path: str) -> list[Any]:
-    found = whole.get(key) if isinstance(whole, dict) else None
-    if not isinstance(found, list):
+    entries = whole.get(key) if isinstance(whole, dict) else None
+    if not isinstance(entries, list):
         raise UsageError(
             f"{path} is no send graph: it has no list of {key}.",
             hint='Give {"nodes": [{"name": ..}], "links": [{"source": .., "target": .., '
             '"value": ..}]}.',
         )
-    return found
+    return entries
 
 
 def _name(entry: object, key: str, where: str) -> str:
-    found = entry.get(key) if isinstance(entry, dict) else None
-    if not isinstance(found, str | int) or isinstance(found, bool):
-        raise UsageError(f"{where}: its {key} is {found!r}.", hint="Give the name of a task.")
-    return str(found)
+    name = entry.get(key) if isinstance(entry, dict) else None
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise UsageError(f"{where}: its {key} is {name!r}.", hint="Give the name of a task.")
+    return str(name)
 
 
 def _ends(link: object, place: dict[str, int], where: str) -> tuple[int, int]:

@@ -35,14 +35,14 @@ def refined(problem: Problem) -> Ints:
     """
     if problem.floor() > problem.bound + 1e-12:
         raise _impossible(problem, problem.floor(), "the least is")
-    own = net(problem)
+    network = net(problem)
     best, least, nearest = None, np.inf, np.inf
-    for turn, start in enumerate(_starts(problem, own)):
-        found, cost = _search(problem, own, start, turn)
-        deviation = _rsd(problem, found)
+    for turn, start in enumerate(_starts(problem, network)):
+        placement, cost = _search(problem, network, start, turn)
+        deviation = _rsd(problem, placement)
         nearest = min(nearest, deviation)
         if deviation <= problem.bound + 1e-12 and cost < least:
-            best, least = found, cost
+            best, least = placement, cost
     if best is None:
         raise _impossible(problem, nearest, "the least that was found is")
     return best
@@ -59,45 +59,45 @@ def present(problem: Problem) -> float:
     return _rsd(problem, _filled(net(problem), problem.before))
 
 
-def _filled(own: Net, before: Ints) -> Ints:
-    filled = np.where(before < 0, attach(own, by_weight(own), np.inf, True), before)
+def _filled(network: Net, before: Ints) -> Ints:
+    filled = np.where(before < 0, attach(network, by_weight(network), np.inf, True), before)
     return filled.astype(np.int32)
 
 
-def _dealt(own: Net) -> Ints:
-    return attach(own, np.argsort(-own.load, kind="stable").astype(np.int32), -1.0, False)
+def _dealt(network: Net) -> Ints:
+    return attach(network, np.argsort(-network.load, kind="stable").astype(np.int32), -1.0, False)
 
 
-def _search(problem: Problem, own: Net, start: Ints, turn: int) -> tuple[Ints, float]:
+def _search(problem: Problem, network: Net, start: Ints, turn: int) -> tuple[Ints, float]:
     """The placement that a start leads to, and its cost."""
     k, n = problem.machines, start.size
     most = problem.bound / k * np.sqrt(max(k - 1, 1)) + 1e-12
     before = np.full(n, -1, np.int32) if problem.before is None else problem.before
     rule = Rule(most, PRICES[turn % len(PRICES)], before.astype(np.int32), problem.moves)
     heats, most_sweeps = (HEATS, 500) if n > FEW_TASKS else (HEATS_OF_FEW, 2_000)
-    hot = heats[turn % len(heats)] / max(own.other.size / 2, 1.0)
+    hot = heats[turn % len(heats)] / max(network.other.size / 2, 1.0)
     sweeps = int(np.clip(STEPS // (n * _turns(n)), 100, most_sweeps))
     rng = np.random.default_rng([problem.seed, turn])
-    found, _ = anneal(own, start.astype(np.int32), rule, Heat(sweeps, hot, hot / 500), rng)
-    return found, _cost(own, found)
+    placement, _ = anneal(network, start.astype(np.int32), rule, Heat(sweeps, hot, hot / 500), rng)
+    return placement, _cost(network, placement)
 
 
-def _starts(problem: Problem, own: Net) -> Iterator[Ints]:
+def _starts(problem: Problem, network: Net) -> Iterator[Ints]:
     """Where searches begin."""
-    n, k = own.load.size, problem.machines
+    n, k = network.load.size, problem.machines
     if problem.before is not None:
-        yield from [_filled(own, problem.before)] * min(_turns(n), 6)
+        yield from [_filled(network, problem.before)] * min(_turns(n), 6)
         return
     if metis.fits(problem):
         yield metis.cut(problem)
     for room in (1.0, 1.0 + problem.bound):
-        yield attach(own, by_weight(own), room / k, True)
-    yield _dealt(own)
+        yield attach(network, by_weight(network), room / k, True)
+    yield _dealt(network)
     lots = np.random.default_rng(problem.seed)
     for turn in range(_turns(n) - 4):
         if metis.fits(problem) and (n > FEW_TASKS or turn % 2):
             yield metis.partition(
-                own, k, problem.seed + turn, uneven=UNEVEN[turn % len(UNEVEN)], cuts=1
+                network, k, problem.seed + turn, uneven=UNEVEN[turn % len(UNEVEN)], cuts=1
             )
         else:
             yield lots.integers(0, k, n, np.int32)
@@ -107,9 +107,9 @@ def _turns(tasks: int) -> int:
     return int(np.clip(10_000 // tasks, 4, MOST_STARTS))
 
 
-def _cost(own: Net, place: Ints) -> float:
-    source = np.repeat(np.arange(place.size), np.diff(own.first))
-    return float(own.out @ own.apart[place[source], place[own.other]])
+def _cost(network: Net, place: Ints) -> float:
+    source = np.repeat(np.arange(place.size), np.diff(network.first))
+    return float(network.out @ network.apart[place[source], place[network.other]])
 
 
 def _rsd(problem: Problem, place: Ints) -> float:

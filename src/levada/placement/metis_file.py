@@ -88,8 +88,8 @@ def read(text: str, path: str) -> SendGraph:
             weights[v] = numbers.pop(0)
         edges |= _edges(v, numbers, head, f"{path}, line {i}", edges)
     if len({(min(e), max(e)) for e in edges}) != head.edges:
-        found = len({(min(e), max(e)) for e in edges})
-        raise UsageError(f"{path} has {found} edges, and its first line says {head.edges}.")
+        edge_count = len({(min(e), max(e)) for e in edges})
+        raise UsageError(f"{path} has {edge_count} edges, and its first line says {head.edges}.")
     return _graph(
         _names(text, head.vertices, path), edges, weights if head.weighs else None, (path, lines)
     )
@@ -111,12 +111,12 @@ def _head(numbers: list[int], where: str) -> _Head:
 
 
 def _numbers(line: str, where: str) -> list[int]:
-    found = []
+    numbers = []
     for word in line.split():
         if not (word.isascii() and word.isdigit()) or int(word[:20]) >= MOST:
             raise UsageError(f"{where}: {word[:20]} is no whole number from 0 on, below 2^53.")
-        found.append(int(word))
-    return found
+        numbers.append(int(word))
+    return numbers
 
 
 def _edges(
@@ -125,16 +125,16 @@ def _edges(
     step = 2 if head.edges_weigh else 1
     if len(numbers) % step:
         raise UsageError(f"{where}: a neighbour has no weight.")
-    found: dict[tuple[int, int], int] = {}
+    edges: dict[tuple[int, int], int] = {}
     for j in range(0, len(numbers), step):
         other = numbers[j]
         if not 1 <= other <= head.vertices:
             raise UsageError(f"{where}: there is no vertex {other} among {head.vertices}.")
-        if other - 1 == v or (v, other - 1) in found or (v, other - 1) in before:
+        if other - 1 == v or (v, other - 1) in edges or (v, other - 1) in before:
             what = "itself" if other - 1 == v else f"vertex {other} twice"
             raise UsageError(f"{where}: vertex {v + 1} has {what} as a neighbour.")
-        found[v, other - 1] = numbers[j + 1] if head.edges_weigh else 1
-    return found
+        edges[v, other - 1] = numbers[j + 1] if head.edges_weigh else 1
+    return edges
 
 
 def _names(text: str, vertices: int, path: str) -> tuple[str, ...]:

@@ -79,8 +79,8 @@ def write(
     whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
     whole |= {} if predicted is None else {"predicted": predicted}
     whole |= {"vain": True} if vain else {}
-    told = told_between(graph, place, machines)
-    whole |= {"between": told} if told else {}
+    shares = told_between(graph, place, machines)
+    whole |= {"between": shares} if shares else {}
     whole["machine"] = named(graph, place)
     try:
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -94,21 +94,21 @@ def told_between(graph: SendGraph, place: Ints, machines: int) -> list[list[floa
     """
     if machines > MOST_TOLD:
         return []
-    found: list[list[float]] = np.round(between(graph, place, machines), 4).tolist()
-    return found
+    shares: list[list[float]] = np.round(between(graph, place, machines), 4).tolist()
+    return shares
 
 
 def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
     """The machine of each task of a graph, -1 of those that the file does not have, and how many of
     these there are; raises UsageError if the file is no placement on so many machines.
     """
-    found = read_file(path)
-    if found.machines != machines:
+    placement = read_file(path)
+    if placement.machines != machines:
         raise UsageError(
-            f"{path} is a placement on {found.machines} machines, and there are {machines}.",
+            f"{path} is a placement on {placement.machines} machines, and there are {machines}.",
             hint="Place anew, or say as many machines.",
         )
-    machine = found.machine
+    machine = placement.machine
     place = np.array([machine.get(task, -1) for task in graph.tasks], np.int32)
     return place, int((place < 0).sum())
 
@@ -136,13 +136,13 @@ def read_file(path: Path) -> Placement:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no placement: {error}.", hint=hint) from error
-    found = whole.get("machine") if isinstance(whole, dict) else None
-    if not isinstance(found, dict) or whole.get("levada") != KIND:
+    machine_of_task = whole.get("machine") if isinstance(whole, dict) else None
+    if not isinstance(machine_of_task, dict) or whole.get("levada") != KIND:
         raise UsageError(f"{path} is no placement: it has no machines of tasks.", hint=hint)
     machines = whole.get("machines")
     if type(machines) is not int or machines < 1:
         raise UsageError(f"{path} is a placement on {machines!r} machines.", hint=hint)
-    for task, at in found.items():
+    for task, at in machine_of_task.items():
         if type(at) is not int or not 0 <= at < machines:
             raise UsageError(
                 f"{path}: task {task} is on machine {at!r}; there are 0 to {machines - 1}."
@@ -152,8 +152,8 @@ def read_file(path: Path) -> Placement:
         raise UsageError(f"{path}: the share that it predicts is {predicted!r}.", hint=hint)
     if type(vain := whole.get("vain", False)) is not bool:
         raise UsageError(f"{path}: vain is true or false, and not {vain!r}.", hint=hint)
-    given = whole.get("between", [])
-    rows = given if isinstance(given, list) else [given]
+    shares = whole.get("between", [])
+    rows = shares if isinstance(shares, list) else [shares]
     if rows and not (
         len(rows) == machines
         and all(isinstance(row, list) and len(row) == machines for row in rows)
@@ -164,7 +164,7 @@ def read_file(path: Path) -> Placement:
             "shares.",
             hint=hint,
         )
-    return Placement(machines, found, float(predicted), tuple(map(tuple, rows)), vain)
+    return Placement(machines, machine_of_task, float(predicted), tuple(map(tuple, rows)), vain)
 
 
 def _is_share(value: object) -> bool:
@@ -205,7 +205,7 @@ def finest(machine: Mapping[str, int], path: str) -> Ints:
     >>> finest({"group 1/2": 3, "a reader": 0}, "p.json")[[0, 32_767, 32_768, 65_535]].tolist()
     [-1, -1, 3, 3]
     """
-    found = np.full(FINEST, -1, np.int32)
+    machines = np.full(FINEST, -1, np.int32)
     for name, at in machine.items():
         if (match := _GROUP.fullmatch(name)) is None:
             continue
@@ -215,11 +215,11 @@ def finest(machine: Mapping[str, int], path: str) -> Ints:
                 f"{path}: there is no {name}; a checkpoint has {FINEST:,} groups.",
                 hint="Give a placement of groups that levada graph export has named.",
             )
-        own = slice(group * FINEST // groups, (group + 1) * FINEST // groups)
-        if (found[own] >= 0).any():
+        covered = slice(group * FINEST // groups, (group + 1) * FINEST // groups)
+        if (machines[covered] >= 0).any():
             raise UsageError(f"{path}: groups of {name} are in it twice.")
-        found[own] = at
-    return found
+        machines[covered] = at
+    return machines
 
 
 def group_number(name: str) -> int:
@@ -228,9 +228,9 @@ def group_number(name: str) -> int:
     >>> group_number("group 17/4096")
     17
     """
-    found = _GROUP.fullmatch(name)
-    assert found is not None, f"{name} is a group"
-    return int(found[1])
+    match = _GROUP.fullmatch(name)
+    assert match is not None, f"{name} is a group"
+    return int(match[1])
 
 
 def is_group(name: str) -> bool:

@@ -68,8 +68,8 @@ def _columns(graph: SendGraph, depth: Ints) -> tuple[np.ndarray, np.ndarray, flo
     scale = HEIGHT * 0.8 / full if full else 0.0
     top = np.zeros(n)
     for column in range(int(depth.max()) + 1):
-        own = np.flatnonzero(depth == column)
-        top[own] = np.concatenate([[0], np.cumsum(size[own] * scale + gap)[:-1]])
+        tasks = np.flatnonzero(depth == column)
+        top[tasks] = np.concatenate([[0], np.cumsum(size[tasks] * scale + gap)[:-1]])
     return top, size * scale, scale
 
 
@@ -78,7 +78,7 @@ def _bands(
 ) -> Sequence[str]:
     x, top, scale = where
     leave, arrive = top.copy(), top.copy()
-    found = []
+    bands = []
     order: Longs = np.lexsort((graph.target, graph.source))
     for e in order.tolist():
         a, b, rows = int(graph.source[e]), int(graph.target[e]), int(graph.rows[e])
@@ -89,14 +89,14 @@ def _bands(
         arrive[b] += wide
         left, right = x[a] + BAR, x[b]
         middle = (left + right) / 2
-        told = f"{graph.tasks[a]} to {graph.tasks[b]}: {rows:,}"
-        found.append(
+        title = f"{graph.tasks[a]} to {graph.tasks[b]}: {rows:,}"
+        bands.append(
             f'<path class="{"far" if far else "near"}" stroke-width="{max(wide, 0.3):.2f}" '
             f'd="M{left:.1f},{y:.1f} C{middle:.1f},{y:.1f} {middle:.1f},{z:.1f} '
             f'{right:.1f},{z:.1f}">'
-            f"<title>{html.escape(told)}</title></path>"
+            f"<title>{html.escape(title)}</title></path>"
         )
-    return found
+    return bands
 
 
 _PAGE = """<!DOCTYPE html>

@@ -83,7 +83,10 @@ def add(graphs: Sequence[SendGraph]) -> SendGraph:
     place = {task: i for i, task in enumerate(tasks)}
     numbers = [np.array([place[t] for t in graph.tasks], np.int64) for graph in graphs]
     keys = np.concatenate(
-        [own[g.source] * len(tasks) + own[g.target] for own, g in zip(numbers, graphs, strict=True)]
+        [
+            positions[g.source] * len(tasks) + positions[g.target]
+            for positions, g in zip(numbers, graphs, strict=True)
+        ]
     )
     edges, at = np.unique(keys, return_inverse=True)
 
@@ -94,13 +97,13 @@ def add(graphs: Sequence[SendGraph]) -> SendGraph:
 
     def vertices(columns: Sequence[Longs | Doubles]) -> Doubles:
         out = np.zeros(len(tasks))
-        for own, column in zip(numbers, columns, strict=True):
-            out[own] += column
+        for positions, column in zip(numbers, columns, strict=True):
+            out[positions] += column
         return out
 
     sizes = [g.bytes for g in graphs if g.bytes is not None]
     cpu = [g.cpu for g in graphs if g.cpu is not None]
-    told = any(g.received is not None for g in graphs)
+    has_received = any(g.received is not None for g in graphs)
     return SendGraph(
         tasks,
         (edges // len(tasks)).astype(np.int32),
@@ -108,5 +111,5 @@ def add(graphs: Sequence[SendGraph]) -> SendGraph:
         total([g.rows for g in graphs]),
         total(sizes) if len(sizes) == len(graphs) else None,
         vertices(cpu) if len(cpu) == len(graphs) else None,
-        vertices([g.loads("rows") for g in graphs]).astype(np.int64) if told else None,
+        vertices([g.loads("rows") for g in graphs]).astype(np.int64) if has_received else None,
     )

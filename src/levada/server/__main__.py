@@ -21,10 +21,10 @@ LOOK = 1.0  # s between two looks at whether the engine's process is there
 
 def main() -> None:
     """Serves until it is told to stop, or nobody is there to tell it."""
-    told = msgspec.json.decode(sys.stdin.buffer.read(), type=ServerConfig)
-    threading.Thread(target=_follow, args=(told.parent,), daemon=True).start()
+    config = msgspec.json.decode(sys.stdin.buffer.read(), type=ServerConfig)
+    threading.Thread(target=_follow, args=(config.parent,), daemon=True).start()
     try:
-        serve(told.settings, socket.socket(fileno=told.descriptor))
+        serve(config.settings, socket.socket(fileno=config.descriptor))
     except LevadaError as error:
         sys.exit(f"levada: {error}")
 

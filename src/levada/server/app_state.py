@@ -60,16 +60,16 @@ class ServerState:
 
 def served(request: HTTPConnection) -> ServerState:
     """The checkpoint that a request is about."""
-    found = request.app.state.served
-    assert isinstance(found, ServerState), "the application has been given one"
-    return found
+    state = request.app.state.served
+    assert isinstance(state, ServerState), "the application has been given one"
+    return state
 
 
 def token_of(request: HTTPConnection) -> Token:
     """Who asks."""
-    found = request.scope["token"]
-    assert isinstance(found, Token), "the door has let it in"
-    return found
+    token = request.scope["token"]
+    assert isinstance(token, Token), "the door has let it in"
+    return token
 
 
 def limits_of(request: HTTPConnection) -> Limits:
@@ -125,11 +125,11 @@ async def _gone(request: Request) -> None:
 
 async def run_check(request: Request, task: Task) -> Any:
     """The answer to a task, from a process that checks texts. Raises ``Problem``."""
-    own, limits = served(request), limits_of(request)
+    server, limits = served(request), limits_of(request)
 
     async def run() -> Any:
-        async with own.checks.slot(token_of(request).name, limits.checks_waiting):
-            return await own.workers.run(task, limits)
+        async with server.checks.slot(token_of(request).name, limits.checks_waiting):
+            return await server.workers.run(task, limits)
 
     return await while_there(request, run())
 
@@ -164,10 +164,10 @@ async def body_of(request: Request, most: int, what: str, *, limit: str = "body"
 
 
 @asynccontextmanager
-async def one_by_one(own: ServerState, name: str) -> AsyncIterator[None]:
+async def one_by_one(server: ServerState, name: str) -> AsyncIterator[None]:
     """Who changes what has this name goes after those who do so, so that what he has looked at is
     still so when he does.
     """
-    turn = own.turns.setdefault(name, asyncio.Lock())  # kept as long as somebody has it
+    turn = server.turns.setdefault(name, asyncio.Lock())  # kept as long as somebody has it
     async with turn:
         yield

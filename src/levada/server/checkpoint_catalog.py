@@ -157,8 +157,8 @@ class Facts:
                 name: text_of(name, said, since=_since(plans, name))
                 for name, said in identities.items()
             }
-        for name, found in suspended.items():
-            texts[name] = text_of(name, found.identity, found.reason)
+        for name, suspension in suspended.items():
+            texts[name] = text_of(name, suspension.identity, suspension.reason)
         self._now = CheckpointView(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
         self._known, self._topology, self._seen = None, None, seen
 
@@ -216,8 +216,8 @@ def _version(path: Path) -> int:
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     with suppress(OSError):
-        found = os.stat(path)  # for each request that is pushed: half of Path's time
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        file_stat = os.stat(path)  # for each request that is pushed: half of Path's time
+        return file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns
     return 0, 0, 0
 
 

@@ -31,8 +31,8 @@ MEDIA: dict[str, Format] = {
 
 def media_of(form: Format, asked: str = "") -> str:
     """The media type of a format, as it was asked for."""
-    found = asked or next(media for media, each in MEDIA.items() if each is form)
-    return f"{found}; charset=utf-8" if found.startswith("text/") else found
+    media_type = asked or next(media for media, each in MEDIA.items() if each is form)
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def wants_events(request: Request) -> bool:
@@ -85,13 +85,13 @@ def preferred(header: str, there: Sequence[str]) -> str:
         media, *parameters = (word.strip() for word in part.split(";"))
         if media:
             ranges.setdefault(media.lower(), (_quality(parameters), -at))
-    best, found = (0.0, 0), ""
+    best, chosen = (0.0, 0), ""
     for media in there:
         every = media.partition("/")[0] + "/*"
         said = next((ranges[r] for r in (media, every, "*/*") if r in ranges), (0.0, 0))
-        if said[0] > 0 and (not found or said > best):
-            best, found = said, media
-    return found if ranges else there[0]
+        if said[0] > 0 and (not chosen or said > best):
+            best, chosen = said, media
+    return chosen if ranges else there[0]
 
 
 def _quality(parameters: Iterable[str]) -> float:

@@ -51,10 +51,10 @@ class Newest(NamedTuple):
 
 async def letters(request: Request) -> Json:
     """The newest late elements and dead letters, with their reasons and places."""
-    own = served(request)
+    server = served(request)
     wanted = _wanted(request)
-    async with slot_of(request, own.parsing):
-        return Json(await off_loop(lambda: _answer(own, wanted)))
+    async with slot_of(request, server.parsing):
+        return Json(await off_loop(lambda: _answer(server, wanted)))
 
 
 def _wanted(request: Request) -> Wanted:
@@ -66,28 +66,28 @@ def _wanted(request: Request) -> Wanted:
     return Wanted(stream, (kind,) if kind else tuple(KINDS), limit)
 
 
-def _answer(own: ServerState, wanted: Wanted) -> dict[str, Any]:
-    counts = _counts(own)
-    known = {*counts, *own.facts.now().streams}
+def _answer(server: ServerState, wanted: Wanted) -> dict[str, Any]:
+    counts = _counts(server)
+    known = {*counts, *server.facts.now().streams}
     if wanted.stream and wanted.stream not in known:
         name = wanted.stream[:200]
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
-    folder = own.settings.letters or own.settings.root
-    found = newest(folder, wanted)
+    folder = server.settings.letters or server.settings.root
+    newest_letters = newest(folder, wanted)
     said = {name: {"dead": c.dead, "late": c.late} for name, c in counts.items()}
     asked = [said[n] for n in said if wanted.stream in ("", n)]
-    away = not found.letters and any(c[kind] for c in asked for kind in wanted.kinds)
+    away = not newest_letters.letters and any(c[kind] for c in asked for kind in wanted.kinds)
     return {
         "counts": said,
-        "letters": found.letters,
-        "more": found.more,
-        "told": ELSEWHERE if away and not found.more else "",
+        "letters": newest_letters.letters,
+        "more": newest_letters.more,
+        "told": ELSEWHERE if away and not newest_letters.more else "",
     }
 
 
-def _counts(own: ServerState) -> dict[str, StreamCounts]:
+def _counts(server: ServerState) -> dict[str, StreamCounts]:
     try:
-        return read_status(own.settings.root).streams
+        return read_status(server.settings.root).streams
     except CheckpointError:
         return {}  # no epoch yet
 
@@ -95,14 +95,14 @@ def _counts(own: ServerState) -> dict[str, StreamCounts]:
 def newest(folder: Path, wanted: Wanted) -> Newest:
     """The newest letters below a folder. Within an epoch dead letters come before late ones."""
     files = list(_files(folder, wanted.kinds))
-    found: list[dict[str, Any]] = []
+    matches: list[dict[str, Any]] = []
     for epoch, kind, path in files[:FILES]:
         for letter in _read(path, kind, epoch):
             if wanted.stream in ("", letter["stream"]):
-                if len(found) == wanted.limit:
-                    return Newest(found, more=True)
-                found.append(letter)
-    return Newest(found, more=len(files) > FILES)
+                if len(matches) == wanted.limit:
+                    return Newest(matches, more=True)
+                matches.append(letter)
+    return Newest(matches, more=len(files) > FILES)
 
 
 def _files(folder: Path, kinds: tuple[str, ...]) -> Iterator[tuple[int, str, Path]]:
@@ -110,8 +110,10 @@ def _files(folder: Path, kinds: tuple[str, ...]) -> Iterator[tuple[int, str, Pat
     names: list[tuple[str, str, Path]] = []
     for kind in kinds:
         with suppress(OSError), os.scandir(folder / KINDS[kind]) as there:
-            own = (e.name for e in there if e.name[:1].isdigit() and e.name.endswith(".ndjson"))
-            some = heapq.nlargest(FILES + 1, own)
+            file_names = (
+                e.name for e in there if e.name[:1].isdigit() and e.name.endswith(".ndjson")
+            )
+            some = heapq.nlargest(FILES + 1, file_names)
             names += [(name, kind, folder / KINDS[kind] / name) for name in some]
     for name, kind, path in sorted(names, key=lambda n: (n[0].split("-")[0], n[0]), reverse=True):
         with suppress(ValueError):

@@ -58,7 +58,7 @@ def document(ways: tuple[ApiRoute, ...]) -> dict[str, Any]:
 
 
 def _operation(way: ApiRoute) -> dict[str, Any]:
-    told = " ".join(inspect.cleandoc(way.endpoint.__doc__ or "").split())
+    summary = " ".join(inspect.cleandoc(way.endpoint.__doc__ or "").split())
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": _TEXT}
         for name in _PARAMETER.findall(way.path)
@@ -67,7 +67,7 @@ def _operation(way: ApiRoute) -> dict[str, Any]:
     parameters += [{"name": name, "in": "header", "schema": _TEXT} for name in way.heads]
     operation: dict[str, Any] = {
         "operationId": way.endpoint.__name__,
-        "summary": told,
+        "summary": summary,
         "parameters": parameters,
         "responses": {
             **{str(status): _answer(way) for status in way.gives},
@@ -87,6 +87,6 @@ def _answer(way: ApiRoute) -> dict[str, Any]:
     medias = _SEVERAL.get(way.answers, [way.answers])
     content: dict[str, Any] = {media: {} for media in medias if media}
     if way.tells:
-        told = {"type": "object", "required": list(way.tells)}
-        content[JSON] = {"schema": told}
+        schema = {"type": "object", "required": list(way.tells)}
+        content[JSON] = {"schema": schema}
     return {"description": "Done.", "content": content}

@@ -149,9 +149,9 @@ async def on_status(request: Request, error: Exception) -> Response:
         ways = [route for route in request.app.routes if route.matches(request.scope)[0].value]
         methods = {m for way in ways for m in getattr(way, "methods", None) or ()}
         headers["Allow"] = ", ".join(sorted(methods))
-    told = {404: "There is nothing under this path.", 405: "This path knows other methods."}
+    messages = {404: "There is nothing under this path.", 405: "This path knows other methods."}
     hint = "GET /openapi.json lists what there is."
-    said = told.get(status, str(getattr(error, "detail", "")))
+    said = messages.get(status, str(getattr(error, "detail", "")))
     return Problem(status, said, headers=headers, hint=hint).response()
 
 

@@ -52,46 +52,46 @@ _MEDIA = ("application/sparql-query", "application/cql", "text/plain", "")
 
 async def list_queries(request: Request) -> Response:
     """All of them, with their states."""
-    own = served(request)
-    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
-    found = [_shown(own, text, states.get(name)) for name, text in now.texts.items()]
-    return Json({"queries": found})
+    server = served(request)
+    now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
+    queries = [_shown(server, text, states.get(name)) for name, text in now.texts.items()]
+    return Json({"queries": queries})
 
 
 async def get_query(request: Request) -> Response:
     """One query: its text and state."""
-    own, name = served(request), request.path_params["query"]
-    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
+    server, name = served(request), request.path_params["query"]
+    now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
     if name not in now.texts:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
     text = now.texts[name]
-    return Json(_shown(own, text, states.get(name)), headers={"ETag": text.etag})
+    return Json(_shown(server, text, states.get(name)), headers={"ETag": text.etag})
 
 
-def _states(own: ServerState) -> dict[str, QueryStatus]:
+def _states(server: ServerState) -> dict[str, QueryStatus]:
     try:
-        return {query.name: query for query in read_status(own.settings.root).queries}
+        return {query.name: query for query in read_status(server.settings.root).queries}
     except CheckpointError:
         return {}  # no epoch yet
 
 
-def _shown(own: ServerState, text: Text, state: QueryStatus | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _shown(server: ServerState, text: Text, state: QueryStatus | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "name": text.name,
         "dialect": text.dialect,
         "text": text.text,
         "results": f"{_place(text.name)}/results",
         "state": "suspended" if text.suspended else "running",
-        "last_report": own.archive.last(text.name, text.since),
+        "last_report": server.archive.last(text.name, text.since),
     }
     if text.suspended:
-        return found | {"why": text.suspended}
+        return fields | {"why": text.suspended}
     if state is None:
-        return found
+        return fields
     said = asdict(state)
     said["solutions"] = said.pop("results")
     said["watermark"] = time_of(state.watermark)
-    return found | {k: v for k, v in said.items() if k != "name"}
+    return fields | {k: v for k, v in said.items() if k != "name"}
 
 
 def time_of(ms: int) -> int | str | None:
@@ -102,20 +102,20 @@ def time_of(ms: int) -> int | str | None:
 async def put_query(request: Request) -> Response:
     """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
     check_role(request, Role.REGISTER)
-    own = served(request)
+    server = served(request)
     name, asked = check_query_name(request.path_params["query"]), await _asked(request)
-    async with one_by_one(own, name):
-        return await _put(request, own, asked)
+    async with one_by_one(server, name):
+        return await _put(request, server, asked)
 
 
-async def _put(request: Request, own: ServerState, asked: QueryRequest) -> Response:
-    name, now = asked.name, await off_loop(own.facts.now)
+async def _put(request: Request, server: ServerState, asked: QueryRequest) -> Response:
+    name, now = asked.name, await off_loop(server.facts.now)
     there = now.texts.get(name)
     match = request.headers.get("if-match")
     if match is not None:
         _check_match(name, there, match)
     if there is not None and there.is_as(asked):
-        return Json(_shown(own, there, None), headers={"ETag": there.etag})
+        return Json(_shown(server, there, None), headers={"ETag": there.etag})
     if there is not None and match is None:
         what = "another text" if there.text != asked.text else "other options"
         raise Problem(
@@ -123,12 +123,12 @@ async def _put(request: Request, own: ServerState, asked: QueryRequest) -> Respo
             f"There is a query {name} with {what}.",
             hint=f"Say If-Match: {there.etag} to put this one in its place.",
         )
-    owners, token = Owners(own.settings.root, own.coming), token_of(request)
-    with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
+    owners, token = Owners(server.settings.root, server.coming), token_of(request)
+    with owners.adding(token, name, server.facts.now().texts, limits_of(request)):
         replaced = name if there is not None else ""
         wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
         answer, warned = await _tell(request, wish, asked)
-        made = await _until(own, asked)
+        made = await _until(server, asked)
     said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results", **warned}
     tag = {"ETag": made.etag} if made is not None else {}
     return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
@@ -148,22 +148,22 @@ def _check_match(name: str, there: Text | None, match: str) -> None:
 async def delete_query(request: Request) -> Response:
     """Takes a query out."""
     check_role(request, Role.REGISTER)
-    own, name = served(request), request.path_params["query"]
-    async with one_by_one(own, name):
-        return await _delete(request, own, name)
+    server, name = served(request), request.path_params["query"]
+    async with one_by_one(server, name):
+        return await _delete(request, server, name)
 
 
-async def _delete(request: Request, own: ServerState, name: str) -> Response:
-    there = (await off_loop(own.facts.now)).texts.get(name)
+async def _delete(request: Request, server: ServerState, name: str) -> Response:
+    there = (await off_loop(server.facts.now)).texts.get(name)
     if there is None:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
     match = request.headers.get("if-match")
     if match is not None:
         _check_match(name, there, match)
     token = token_of(request)
-    Owners(own.settings.root, own.coming).check_own(token, name)
+    Owners(server.settings.root, server.coming).check_own(token, name)
     answer, _ = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
-    await _until(own, None, name)
+    await _until(server, None, name)
     return Json({"name": name, "told": answer.told})
 
 
@@ -219,8 +219,8 @@ async def _tell(
     """The engine's answer, and the warnings about the text; it is asked when the text may be
     planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
     """
-    own = served(request)
-    if own.settings.read_only:
+    server = served(request)
+    if server.settings.read_only:
         raise Problem(
             403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
         )
@@ -229,8 +229,8 @@ async def _tell(
         warned = await run_check(request, _task("plan", asked, request))
         tree = b64decode(warned.pop("tree"))
         wish = replace(wish, add=[replace(each, tree=tree) for each in wish.add])
-    async with slot_of(request, own.asking):
-        answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
+    async with slot_of(request, server.asking):
+        answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
     if answer.refused:
         raise RefusedError(answer)
     return answer, warned
@@ -241,32 +241,34 @@ def pause() -> None:
     time.sleep(LOOK)
 
 
-async def _until(own: ServerState, asked: QueryRequest | None, name: str = "") -> Text | None:
+async def _until(server: ServerState, asked: QueryRequest | None, name: str = "") -> Text | None:
     """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
     the query.
     """
-    found = None
+    text = None
     for _ in range(300):
-        texts = (await off_loop(own.facts.now)).texts
-        found = texts.get(name if asked is None else asked.name)
-        if found is None if asked is None else found is not None and found.is_as(asked):
+        texts = (await off_loop(server.facts.now)).texts
+        text = texts.get(name if asked is None else asked.name)
+        if text is None if asked is None else text is not None and text.is_as(asked):
             break
         await off_loop(pause)
-    return found
+    return text
 
 
 async def known_words(request: Request) -> Response:
     """What may stand in a text: keywords, streams, static graphs, prefixes that others declare."""
-    own = served(request)
-    now = await off_loop(own.facts.now)
-    found: dict[str, str] = {}
+    server = served(request)
+    now = await off_loop(server.facts.now)
+    kinds_by_word: dict[str, str] = {}
     for text in now.texts.values():
-        found |= {f"{name} {iri}": "prefix" for name, iri in _PREFIX.findall(text.text)}
-    found |= {name if name.isidentifier() else f"<{name}>": "stream" for name in now.streams}
+        kinds_by_word |= {f"{name} {iri}": "prefix" for name, iri in _PREFIX.findall(text.text)}
+    kinds_by_word |= {
+        name if name.isidentifier() else f"<{name}>": "stream" for name in now.streams
+    }
     graphs = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
-    found |= {f"<{graph}>": "graph" for graph in sorted(graphs)}
-    found |= dict.fromkeys(sorted(words("rspql")), "")
-    return Json({"words": [{"insert": word, "kind": kind} for word, kind in found.items()]})
+    kinds_by_word |= {f"<{graph}>": "graph" for graph in sorted(graphs)}
+    kinds_by_word |= dict.fromkeys(sorted(words("rspql")), "")
+    return Json({"words": [{"insert": word, "kind": kind} for word, kind in kinds_by_word.items()]})
 
 
 async def check(request: Request) -> Response:

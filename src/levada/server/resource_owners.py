@@ -72,10 +72,10 @@ class Owners:
                 429, f"There are {len(all_):,} {kind}, and no more are taken.", limit=kind
             )
         owners = {n: o for n, o in self._read().items() if n in there} | coming
-        own = sum(owner == token.name for owner in owners.values())
-        if token.name and own >= most:
+        count = sum(owner == token.name for owner in owners.values())
+        if token.name and count >= most:
             raise Problem(
-                429, f"The token {token.name} has added {own:,} {kind}, which is all.", limit=kind
+                429, f"The token {token.name} has added {count:,} {kind}, which is all.", limit=kind
             )
 
     def check_own(self, token: Token, name: str, *, new: bool = False) -> None:

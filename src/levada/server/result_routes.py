@@ -32,24 +32,24 @@ FOREVER = "private, max-age=31536000, immutable"
 
 async def results(request: Request) -> Response | EventStream:
     """The last report; with ``?after=`` those behind it; as events those that come."""
-    own, query = served(request), plan_of_query(request)
+    server, query = served(request), plan_of_query(request)
     after = number(request, "after", -FARTHEST, FARTHEST)
-    limit = number(request, "limit", 1, own.settings.limits.reports)
+    limit = number(request, "limit", 1, server.settings.limits.reports)
     live = wants_events(request)
     if limit is not None and (live or after is None):
         raise Problem(400, "limit bounds the reports behind a time.", hint="Say after=TIME, too.")
     if live:
         said = request.headers.get("last-event-id") or request.query_params.get("after")
         kind = _kind(request, query)
-        return kind(own.feed, wanted([query.name], said, one=True), one=True)
+        return kind(server.feed, wanted([query.name], said, one=True), one=True)
     if after is not None:
-        return await _behind(request, own, query, after, limit or own.settings.limits.reports)
+        return await _behind(request, server, query, after, limit or server.settings.limits.reports)
     form, media = chosen(request, query, single=True)
-    found = await off_loop(lambda: own.archive.latest(query.name, query.since))
-    if found is None:
-        why = await off_loop(lambda: _why(own, query.name))
+    latest = await off_loop(lambda: server.archive.latest(query.name, query.since))
+    if latest is None:
+        why = await off_loop(lambda: _why(server, query.name))
         raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
-    return await _report(request, found, form, media, cache="no-cache")
+    return await _report(request, latest, form, media, cache="no-cache")
 
 
 def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
@@ -59,32 +59,32 @@ def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
     if query.form is Form.CONSTRUCT:
         kinds[Format.NT] = StatementStream
     if word not in kinds:
-        told = f"The events of {query.name} cannot be had as {word[:40]}."
-        raise Problem(406, told, available=list(map(str, kinds)))
+        message = f"The events of {query.name} cannot be had as {word[:40]}."
+        raise Problem(406, message, available=list(map(str, kinds)))
     return kinds[word]
 
 
 async def one(request: Request) -> Response:
     """One report, which is never another."""
-    own, query = served(request), plan_of_query(request)
+    server, query = served(request), plan_of_query(request)
     report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
     form, media = chosen(request, query, single=True)
-    found = await off_loop(lambda: own.archive.one(query.name, report, query.since))
-    if found is not None:
-        return await _report(request, found, form, media, cache=FOREVER)
-    gone = own.archive.gone(query.name, query.since)
+    archived = await off_loop(lambda: server.archive.one(query.name, report, query.since))
+    if archived is not None:
+        return await _report(request, archived, form, media, cache=FOREVER)
+    gone = server.archive.gone(query.name, query.since)
     if gone is not None and report <= gone:
         raise Problem(410, f"The report of {query.name} at {report} is not kept any more.")
-    last = own.archive.last(query.name, query.since)
+    last = server.archive.last(query.name, query.since)
     hint = "" if last is None else f"The last one is at {last}."
     raise Problem(404, f"{query.name} has no report at {report}.", hint=hint)
 
 
 async def events(request: Request) -> EventStream:
     """The reports of several queries on one connection."""
-    own, names = served(request), names_of(request)
+    server, names = served(request), names_of(request)
     said = request.headers.get("last-event-id") or request.query_params.get("after")
-    return EventStream(own.feed, wanted(names, said, one=False), one=False)
+    return EventStream(server.feed, wanted(names, said, one=False), one=False)
 
 
 def names_of(request: HTTPConnection) -> list[str]:
@@ -99,8 +99,8 @@ def names_of(request: HTTPConnection) -> list[str]:
 
 def plan_of_query(request: HTTPConnection) -> QueryPlan:
     """The query that the path names. Raises ``Problem`` 404."""
-    own, name = served(request), request.path_params["query"]
-    now = own.facts.now()
+    server, name = served(request), request.path_params["query"]
+    now = server.facts.now()
     if name in now.plans:
         return now.plans[name]
     if name in now.texts:
@@ -113,12 +113,12 @@ def _no_query(name: str) -> Problem:
 
 
 async def _report(
-    request: Request, found: ArchivedReports, form: Format, media: str, *, cache: str
+    request: Request, archived: ArchivedReports, form: Format, media: str, *, cache: str
 ) -> Response:
     async with slot_of(request, served(request).reading):
-        data = await off_loop(lambda: content(form, found.query, [found]))
+        data = await off_loop(lambda: content(form, archived.query, [archived]))
     tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
-    report = found.ids[0]
+    report = archived.ids[0]
     headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept", "Levada-Report": str(report)}
     if matches(request.headers.get("if-none-match", ""), tag, weakly=True):
         return Response(status_code=304, headers=headers)
@@ -126,35 +126,37 @@ async def _report(
 
 
 async def _behind(
-    request: Request, own: ServerState, query: QueryPlan, after: int, limit: int
+    request: Request, server: ServerState, query: QueryPlan, after: int, limit: int
 ) -> Response:
     """The reports behind an id, oldest first, and where to ask for more."""
     form, media = chosen(request, query, single=False)
-    gone = own.archive.gone(query.name, query.since)
+    gone = server.archive.gone(query.name, query.since)
 
     def read() -> tuple[bytes, int | None]:
-        found = list(_up_to(own, query, after, limit))
-        data = content(form, query, found)
-        return data, found[-1].ids[-1] if found else None
+        parts = list(_up_to(server, query, after, limit))
+        data = content(form, query, parts)
+        return data, parts[-1].ids[-1] if parts else None
 
-    async with slot_of(request, own.reading):
+    async with slot_of(request, server.reading):
         data, last = await off_loop(read)
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
     if gone is not None and after < gone:
         headers["Levada-Gap"] = f"after={after}, up to={gone}"
     if last is not None:
         headers["Levada-Report"] = str(last)
-        if last != own.archive.last(query.name, query.since):
+        if last != server.archive.last(query.name, query.since):
             at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}"
             headers["Link"] = f'<{at}>; rel="next"'
     return Response(data, headers=headers, media_type=media)
 
 
-def _up_to(own: ServerState, query: QueryPlan, after: int, limit: int) -> Iterator[ArchivedReports]:
+def _up_to(
+    server: ServerState, query: QueryPlan, after: int, limit: int
+) -> Iterator[ArchivedReports]:
     """So many reports, and so many bytes of them (at least one report)."""
-    room = own.settings.limits.answer
-    for found in own.archive.after(query.name, after, query.since):
-        part = first_reports(found, limit)
+    room = server.settings.limits.answer
+    for archived in server.archive.after(query.name, after, query.since):
+        part = first_reports(archived, limit)
         size = part.batch.size
         if size > room:
             yield first_reports(part, max(len(part.ids) * room // size, 1))
@@ -166,20 +168,20 @@ def _up_to(own: ServerState, query: QueryPlan, after: int, limit: int) -> Iterat
             return
 
 
-def content(form: Format, query: QueryPlan, found: Sequence[ArchivedReports]) -> bytes:
+def content(form: Format, query: QueryPlan, parts: Sequence[ArchivedReports]) -> bytes:
     """Reports as one text or table; of formats that have no place for times one report."""
-    if not found:
+    if not parts:
         return b""
-    batch = join([each.batch for each in found])
+    batch = join([each.batch for each in parts])
     name = display_name(query.name)
     try:
         return _content(form, query, name, batch)
     except BaseException as error:
         if not is_of_result(error):
             raise
-        told = f"{form} cannot hold a result of {query.name}: {reason(error)}."
+        message = f"{form} cannot hold a result of {query.name}: {reason(error)}."
         able = [str(other) for other in Format if other not in (form, Format.SRX)]
-        raise Problem(406, told, available=able) from None
+        raise Problem(406, message, available=able) from None
 
 
 def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
@@ -191,10 +193,10 @@ def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
     return b"".join(data for _, data in parts)
 
 
-def _why(own: ServerState, name: str) -> str:
+def _why(server: ServerState, name: str) -> str:
     """Why a query has no result, as ``levada status`` says it."""
     try:
-        status = read_status(own.settings.root)
+        status = read_status(server.settings.root)
     except CheckpointError:
         return "The engine has had no epoch yet."
     return next((query.why for query in status.queries if query.name == name), "")

@@ -49,5 +49,5 @@ def check_names(
     """The parameters in the URL are among these. Raises ``Problem`` 400."""
     for name in asked.query_params:
         if name not in (*asks, *refuses):
-            told = f"{what} has no parameter {name[:40]}."
-            raise Problem(400, told, hint=near(name, asks))
+            message = f"{what} has no parameter {name[:40]}."
+            raise Problem(400, message, hint=near(name, asks))

@@ -159,12 +159,12 @@ class ServerSupervisor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         number = self._made.fileno()
-        told = msgspec.json.encode(ServerConfig.of(self._settings, number, os.getpid()))
+        config = msgspec.json.encode(ServerConfig.of(self._settings, number, os.getpid()))
         process = subprocess.Popen(
             [sys.executable, "-m", "levada.server"], stdin=subprocess.PIPE, pass_fds=[number]
         )
         assert process.stdin is not None, "it is a pipe"
-        process.stdin.write(told)
+        process.stdin.write(config)
         process.stdin.close()
         return process
 

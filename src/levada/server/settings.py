@@ -45,18 +45,18 @@ class Limits:
 
     def of(self, token: Token) -> Limits:
         """What is taken of a token: of one that has limits of its own these."""
-        own = token.allowance
-        if own is AS_ALL:
+        allowance = token.allowance
+        if allowance is AS_ALL:
             return self
         return replace(
             self,
-            own_queries=own.queries or self.own_queries,
-            own_streams=own.streams or self.own_streams,
-            own_connections=own.connections or self.own_connections,
-            body=min(own.body or self.body, self.body),
-            text=min(own.text or self.text, self.text),
-            sparql_seconds=min(own.seconds or self.sparql_seconds, self.sparql_seconds),
-            check_seconds=min(own.seconds or self.check_seconds, self.check_seconds),
+            own_queries=allowance.queries or self.own_queries,
+            own_streams=allowance.streams or self.own_streams,
+            own_connections=allowance.connections or self.own_connections,
+            body=min(allowance.body or self.body, self.body),
+            text=min(allowance.text or self.text, self.text),
+            sparql_seconds=min(allowance.seconds or self.sparql_seconds, self.sparql_seconds),
+            check_seconds=min(allowance.seconds or self.check_seconds, self.check_seconds),
         )
 
 

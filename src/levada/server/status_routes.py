@@ -36,21 +36,21 @@ async def health(request: Request) -> Response:
     """Whether the server answers and an engine runs: 200 if both, else 503. The role admin is told
     what is wrong with the file of tokens.
     """
-    own = served(request)
-    runs = await off_loop(lambda: engine_runs(own.settings.root))
-    there = own.settings.root.is_dir()
+    server = served(request)
+    runs = await off_loop(lambda: engine_runs(server.settings.root))
+    there = server.settings.root.is_dir()
     said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
-    said["read_only"] = own.settings.read_only
+    said["read_only"] = server.settings.read_only
     tokens = request.app.state.door.tokens
     if tokens.asked and Role.ADMIN in token_of(request).roles:
         said["token_faults"] = tokens.now().sentences()
-    return Json(said, 200 if there and (runs or own.settings.read_only) else 503)
+    return Json(said, 200 if there and (runs or server.settings.read_only) else 503)
 
 
 async def status(request: Request) -> Response:
     """What ``levada status --json`` says, and whether an engine runs."""
-    own = served(request)
-    return Json(await off_loop(lambda: _told(own)) | {"token_faults": _token_faults(request)})
+    server = served(request)
+    return Json(await off_loop(lambda: _told(server)) | {"token_faults": _token_faults(request)})
 
 
 def _token_faults(request: Request) -> int:
@@ -58,30 +58,30 @@ def _token_faults(request: Request) -> int:
     return len(request.app.state.door.tokens.now().faults)
 
 
-def _told(own: ServerState) -> dict[str, Any]:
+def _told(server: ServerState) -> dict[str, Any]:
     try:
-        found = read_status(own.settings.root)
+        checkpoint_status = read_status(server.settings.root)
     except CheckpointError as error:
-        if epochs_there(own.settings.root):
+        if epochs_there(server.settings.root):
             raise
-        told = without_paths(error.message, own.settings.root)
-        raise Problem(503, told, headers={"Retry-After": "1"}) from None
+        message = without_paths(error.message, server.settings.root)
+        raise Problem(503, message, headers={"Retry-After": "1"}) from None
     streams = {
         name: {**asdict(counts), "watermark": time_of(counts.watermark)}
-        for name, counts in found.streams.items()
+        for name, counts in checkpoint_status.streams.items()
     }
-    queries = [asdict(q) | {"watermark": time_of(q.watermark)} for q in found.queries]
+    queries = [asdict(q) | {"watermark": time_of(q.watermark)} for q in checkpoint_status.queries]
     return {
-        "epoch": found.epoch,
-        "ended": found.ended,
-        "engine": "running" if engine_runs(own.settings.root) else "stopped",
-        "age": _age(own.settings.root, found.epoch),
+        "epoch": checkpoint_status.epoch,
+        "ended": checkpoint_status.ended,
+        "engine": "running" if engine_runs(server.settings.root) else "stopped",
+        "age": _age(server.settings.root, checkpoint_status.epoch),
         "streams": streams,
         "queries": queries,
-        "suspended": found.suspended,
-        "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in found.outputs],
-        "away": [asdict(one) | {"age": _since(one.since)} for one in found.away],
-        "clock": found.clock,
+        "suspended": checkpoint_status.suspended,
+        "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in checkpoint_status.outputs],
+        "away": [asdict(one) | {"age": _since(one.since)} for one in checkpoint_status.away],
+        "clock": checkpoint_status.clock,
     }
 
 
@@ -100,36 +100,36 @@ def _age(root: Path, epoch: int) -> float | None:
 
 async def streams(request: Request) -> Response:
     """The streams that there are."""
-    own = served(request)
-    return Json({"streams": await off_loop(lambda: list(_streams(own)))})
+    server = served(request)
+    return Json({"streams": await off_loop(lambda: list(_streams(server)))})
 
 
 async def one_stream(request: Request) -> Response:
     """One stream."""
-    own, name = served(request), request.path_params["stream"]
-    for stream in await off_loop(lambda: list(_streams(own))):
+    server, name = served(request), request.path_params["stream"]
+    for stream in await off_loop(lambda: list(_streams(server))):
         if stream["name"] == name:
             return Json(stream)
     raise Problem(404, f"There is no stream {name[:200]}.", hint="GET /streams lists them.")
 
 
-def _streams(own: ServerState) -> Iterator[dict[str, Any]]:
+def _streams(server: ServerState) -> Iterator[dict[str, Any]]:
     counts: dict[str, Any] = {}
     with suppress(CheckpointError):
-        counts = read_status(own.settings.root).streams
-    now = own.facts.now()
+        counts = read_status(server.settings.root).streams
+    now = server.facts.now()
     configs = now.streams
     made = [name for name in counts if name in now.plans]  # what has been taken away is neither
     for name in dict.fromkeys([*configs, *made]):
-        found: dict[str, Any] = {"name": name}
+        fields: dict[str, Any] = {"name": name}
         if name in configs:
-            found |= _config(configs[name])
+            fields |= _config(configs[name])
         else:
-            found["made"] = True
+            fields["made"] = True
         if name in counts:
             said = asdict(counts[name])
-            found |= said | {"watermark": time_of(counts[name].watermark)}
-        yield found
+            fields |= said | {"watermark": time_of(counts[name].watermark)}
+        yield fields
 
 
 def _config(config: StreamConfig) -> dict[str, Any]:
@@ -146,94 +146,98 @@ def _config(config: StreamConfig) -> dict[str, Any]:
 
 async def metrics(request: Request) -> Response:
     """The same for Prometheus."""
-    own = served(request)
+    server = served(request)
     door, faults = request.app.state.door, _token_faults(request)
-    text = await off_loop(lambda: exposition(own, door.counts, faults))
+    text = await off_loop(lambda: exposition(server, door.counts, faults))
     return Response(text, media_type=PROMETHEUS)
 
 
-def exposition(own: ServerState, answered: dict[int, int], token_faults: int = 0) -> str:
+def exposition(server: ServerState, answered: dict[int, int], token_faults: int = 0) -> str:
     """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
-    found: Status | None = None
+    checkpoint_status: Status | None = None
     with suppress(CheckpointError):
-        found = read_status(own.settings.root)
-    running = float(engine_runs(own.settings.root))
+        checkpoint_status = read_status(server.settings.root)
+    running = float(engine_runs(server.settings.root))
     lines = [*_metric("levada_engine_running", "Whether an engine runs.", "gauge", [({}, running)])]
-    if found is not None:
-        lines += _of_engine(found, own.settings.root)
+    if checkpoint_status is not None:
+        lines += _of_engine(checkpoint_status, server.settings.root)
     requests = [({"status": str(status)}, float(n)) for status, n in sorted(answered.items())]
     lines += _metric(
         "levada_http_requests_total", "Requests that were answered.", "counter", requests
     )
-    clients: list[Sample] = [({}, float(own.feed.clients))]
+    clients: list[Sample] = [({}, float(server.feed.clients))]
     lines += _metric("levada_sse_clients", "Clients that are told of results.", "gauge", clients)
-    told = "Lines of the file of tokens that are not taken."
-    lines += _metric("levada_token_faults", told, "gauge", [({}, float(token_faults))])
-    pushed = [({"stream": name}, float(n)) for name, n in sorted(own.counts.items())]
+    help_text = "Lines of the file of tokens that are not taken."
+    lines += _metric("levada_token_faults", help_text, "gauge", [({}, float(token_faults))])
+    pushed = [({"stream": name}, float(n)) for name, n in sorted(server.counts.items())]
     if pushed:
         lines += _metric("levada_pushed_rows_total", "Rows that were pushed.", "counter", pushed)
     return "\n".join(lines) + "\n"
 
 
-def _of_engine(found: Status, root: Path) -> Iterator[str]:
-    yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(found.epoch))])
-    age = _age(root, found.epoch)
+def _of_engine(status: Status, root: Path) -> Iterator[str]:
+    yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(status.epoch))])
+    age = _age(root, status.epoch)
     if age is not None:
-        told = "Seconds since the last epoch."
-        yield from _metric("levada_epoch_age_seconds", told, "gauge", [({}, age)])
-    for field, told in (
+        help_text = "Seconds since the last epoch."
+        yield from _metric("levada_epoch_age_seconds", help_text, "gauge", [({}, age)])
+    for field, help_text in (
         ("elements", "Elements that were read."),
         ("triples", "Triples that were read."),
         ("late", "Elements below the watermark."),
         ("dead", "Dead letters."),
     ):
-        counts = found.streams.items()
+        counts = status.streams.items()
         samples = [({"stream": name}, float(getattr(c, field))) for name, c in counts]
-        yield from _metric(f"levada_stream_{field}_total", told, "counter", samples)
+        yield from _metric(f"levada_stream_{field}_total", help_text, "counter", samples)
     marks = [
         ({"stream": n}, c.watermark / 1000)
-        for n, c in found.streams.items()
+        for n, c in status.streams.items()
         if _is_time(c.watermark)
     ]
     yield from _metric(
         "levada_stream_watermark_seconds", "How far a stream is complete.", "gauge", marks
     )
-    away = [({"stream": one.stream}, _since(one.since) or 0.0) for one in found.away]
-    told = "Seconds since the source of a stream has not answered, while it does not."
-    yield from _metric("levada_stream_away_seconds", told, "gauge", away)
-    results = [({"query": q.name}, float(q.results)) for q in found.queries]
+    away = [({"stream": one.stream}, _since(one.since) or 0.0) for one in status.away]
+    help_text = "Seconds since the source of a stream has not answered, while it does not."
+    yield from _metric("levada_stream_away_seconds", help_text, "gauge", away)
+    results = [({"query": q.name}, float(q.results)) for q in status.queries]
     yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
-    own = [({"query": q.name}, q.watermark / 1000) for q in found.queries if _is_time(q.watermark)]
-    yield from _metric("levada_query_watermark_seconds", "How far a query is.", "gauge", own)
-    yield from _of_queries(found.queries)
-    off = [({"query": name}, 1.0) for name in found.suspended]
+    query_marks = [
+        ({"query": q.name}, q.watermark / 1000) for q in status.queries if _is_time(q.watermark)
+    ]
+    yield from _metric(
+        "levada_query_watermark_seconds", "How far a query is.", "gauge", query_marks
+    )
+    yield from _of_queries(status.queries)
+    off = [({"query": name}, 1.0) for name in status.suspended]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
 
 
 def _of_queries(queries: Sequence[QueryStatus]) -> Iterator[str]:
     """The charges of the queries with most CPU time."""
     worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
-    for name, told, field in (
+    for name, help_text, field in (
         ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),
         ("operator_rows", "Rows that its operators were given.", "rows"),
         ("state_bytes", "Bytes of state, its part of shared operators too.", "state_bytes"),
     ):
         values = [(q.name, getattr(q, field)) for q in worst]
         samples: list[Sample] = [({"query": n}, float(v)) for n, v in values if v is not None]
-        yield from _metric(f"levada_query_{name}", told, "gauge", samples)
+        yield from _metric(f"levada_query_{name}", help_text, "gauge", samples)
 
 
 def _is_time(ms: int) -> bool:
     return MIN < ms < MAX
 
 
-def _metric(name: str, told: str, kind: str, samples: list[Sample]) -> Iterator[str]:
+def _metric(name: str, help_text: str, kind: str, samples: list[Sample]) -> Iterator[str]:
     r"""A metric's lines.
 
     >>> list(_metric("n", "How many.", "gauge", [({"q": 'a"b'}, 2.0)]))[2]
     'n{q="a\\"b"} 2'
     """
-    yield f"# HELP {name} {told}"
+    yield f"# HELP {name} {help_text}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:
         said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())

@@ -28,40 +28,44 @@ MOST = 1_000_000
 
 async def topology(request: Request) -> Response:
     """What the queries share, as it runs."""
-    own = served(request)
+    server = served(request)
     most = number(request, "most", 0, MOST)
     drawn = preferred(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
-    async with slot_of(request, own.parsing):
-        found = await off_loop(own.facts.topology)
-        if found is None:
+    async with slot_of(request, server.parsing):
+        plan_topology = await off_loop(server.facts.topology)
+        if plan_topology is None:
             raise Problem(404, "There is no plan yet.", hint="A query makes one.")
         if drawn:
-            return Json(await off_loop(lambda: picture(found, MOST if most is None else most)))
-        return Response(await off_loop(lambda: _text(own, found)), media_type="text/plain")
+            return Json(
+                await off_loop(lambda: picture(plan_topology, MOST if most is None else most))
+            )
+        return Response(
+            await off_loop(lambda: _text(server, plan_topology)), media_type="text/plain"
+        )
 
 
-def _text(own: ServerState, found: Topology) -> str:
-    tables = GroupTables(own.settings.root, facts_of(own.settings.root).id, 0)
-    return show(found, tables.load(tables.current).partitions) + "\n"
+def _text(server: ServerState, topology: Topology) -> str:
+    tables = GroupTables(server.settings.root, facts_of(server.settings.root).id, 0)
+    return show(topology, tables.load(tables.current).partitions) + "\n"
 
 
-def picture(found: Topology, most: int) -> dict[str, Any]:
+def picture(topology: Topology, most: int) -> dict[str, Any]:
     """Nodes, edges, and by which node each query's rows leave; ``reads`` of a node: the patterns by
     whose text status counts what matched. With more than ``most`` nodes only how many there are.
     """
-    found.install()
-    count = len(found.nodes)
+    topology.install()
+    count = len(topology.nodes)
     if count > most:
         return {"count": count, "nodes": [], "edges": [], "queries": []}
-    described = describe(found)
-    names = dict(zip(found.order(), (node.name for node in described), strict=True))
+    described = describe(topology)
+    names = dict(zip(topology.order(), (node.name for node in described), strict=True))
     nodes = msgspec.to_builtins(described)
     for number_, node in zip(names, nodes, strict=True):
-        own = found.nodes[number_]
-        members = () if own.inputs else own.members.index
-        node["reads"] = [r for member in members for r in _reads(member, own.shape.step)]
-    leave = [{"name": name, "node": names[q.node]} for name, q in found.queries.items()]
-    edges = msgspec.to_builtins(describe_edges(found))
+        plan_node = topology.nodes[number_]
+        members = () if plan_node.inputs else plan_node.members.index
+        node["reads"] = [r for member in members for r in _reads(member, plan_node.shape.step)]
+    leave = [{"name": name, "node": names[q.node]} for name, q in topology.queries.items()]
+    edges = msgspec.to_builtins(describe_edges(topology))
     return {"count": count, "nodes": nodes, "edges": edges, "queries": leave}
 
 

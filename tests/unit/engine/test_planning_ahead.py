@@ -113,7 +113,7 @@ def number(literal: str) -> int:
 
 def values(engine: Engine, name: str) -> dict[int, set[int]]:
     """The values of each report of a query so far, by its time."""
-    return values_of(Query(engine._registry.found(name), engine))
+    return values_of(Query(engine._registry.get(name), engine))
 
 
 def values_of(query: Query) -> dict[int, set[int]]:
@@ -213,7 +213,7 @@ def test_requests_one_after_the_other_read_static_data_once(
         until(lambda: read(engine) == feed.count)
         engine.stop()
         check_values(engine, asker.answer())
-        for report in all_of(Query(engine._registry.found("newcomer"), engine)).reports:
+        for report in all_of(Query(engine._registry.get("newcomer"), engine)).reports:
             assert len(report.rows["v"]) == len(set(report.rows["v"]))
 
 
@@ -226,7 +226,7 @@ def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(
         first = add(tmp_path, EACH)
         feed.more(8)
         until(lambda: read(engine) == 16)
-        handle = Query(engine._registry.found("newcomer"), engine)
+        handle = Query(engine._registry.get("newcomer"), engine)
         held = Held(monkeypatch)
         asker = Asker(tmp_path, EACH.replace("?a :p ?v", "?v0 :p ?v"), drop="newcomer")
         held.begun.acquire()
@@ -396,7 +396,7 @@ def test_a_query_that_is_dropped_reports_until_the_plan_without_it_is_made(
     with started(tmp_path, always=EACH, other=EACH) as (engine, feed):
         feed.more(8)
         until(lambda: read(engine) == 8)
-        handle = Query(engine._registry.found("other"), engine)
+        handle = Query(engine._registry.get("other"), engine)
         held = Held(monkeypatch)
         asker = Asker(tmp_path, drop="other")
         held.begun.acquire()

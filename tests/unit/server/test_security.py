@@ -161,12 +161,12 @@ def test_the_file_of_tokens_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     first = add_token(path, "a", "read")
     known = TokenFile(path)
-    assert known.found(first) is not None
+    assert known.find(first) is not None
     second = add_token(path, "b", "push")
-    found = known.found(second)
+    found = known.find(second)
     assert found is not None and (found.name, found.roles) == ("b", frozenset({Role.PUSH}))
     path.write_text("# nobody\n")
-    assert known.found(first) is None
+    assert known.find(first) is None
 
 
 ZEROS = "sha256:" + 64 * "0"
@@ -188,21 +188,21 @@ def test_a_broken_line_takes_no_other_token_away_and_keeps_none(
     path, reports = tmp_path / "tokens", list[str]()
     anna, bob = add_token(path, "anna", "read"), add_token(path, "bob", "read")
     known = TokenFile(path, reports.append)
-    assert known.found(anna) is not None and not reports
+    assert known.find(anna) is not None and not reports
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[1], b"# caf\xe9: no UTF-8, in a comment\n", broken]))
-    assert known.found(anna) is None, "her line is deleted"
+    assert known.find(anna) is None, "her line is deleted"
     if said:
-        assert known.found(bob) is not None, "his line is sound"
+        assert known.find(bob) is not None, "his line is sound"
         assert [said in report for report in reports] == [True]
         assert f"The tokens {path}: " in reports[0]
     else:
-        assert known.found(bob) is None, "two lines with one name contradict each other"
+        assert known.find(bob) is None, "two lines with one name contradict each other"
         assert len(reports) == 2 and all("is there twice" in report for report in reports)
     before = len(reports)
-    assert known.found(anna) is None and len(reports) == before, "each fault is reported once"
+    assert known.find(anna) is None and len(reports) == before, "each fault is reported once"
     path.write_bytes(lines[1])
-    assert known.found(bob) is not None
+    assert known.find(bob) is not None
     assert reports[before:] == [f"The tokens {path}: all lines are taken."]
 
 
@@ -210,19 +210,19 @@ def test_a_file_of_tokens_that_cannot_be_read_has_no_token(tmp_path: Path) -> No
     path, reports = tmp_path / "tokens", list[str]()
     anna = add_token(path, "anna", "read")
     known = TokenFile(path, reports.append)
-    assert known.found(anna) is not None
+    assert known.find(anna) is not None
     text = path.read_bytes()
     path.unlink()
-    assert known.found(anna) is None
+    assert known.find(anna) is None
     assert reports == [f"The tokens {path}: No line can be read: No such file or directory."]
     path.mkdir()
-    assert known.found(anna) is None
+    assert known.find(anna) is None
     assert reports[1:] == [f"The tokens {path}: No line can be read: Is a directory."]
     path.rmdir()
     path.write_bytes(b"\xef\xbb\xbf" + text)
-    assert known.found(anna) is not None, "it is back, with a byte order mark"
+    assert known.find(anna) is not None, "it is back, with a byte order mark"
     path.write_bytes(text.decode().encode("utf-16"))
-    assert known.found(anna) is None
+    assert known.find(anna) is None
     assert "Line 1 is not taken" in "".join(reports)
 
 
@@ -239,10 +239,10 @@ def test_a_file_with_the_time_and_size_of_before_is_read_again(tmp_path: Path) -
     anna = add_token(path, "anna", "read")
     stat = path.stat()
     known = TokenFile(path)
-    assert known.found(anna) is not None
+    assert known.find(anna) is not None
     path.write_bytes(path.read_bytes().replace(b"read", b"push"))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    found = known.found(anna)
+    found = known.find(anna)
     assert found is not None and found.roles == {Role.PUSH}
 
 

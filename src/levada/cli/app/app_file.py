@@ -168,10 +168,10 @@ class Options:
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
 
-    def merged(self, given: Mapping[str, Any]) -> Options:
+    def merged(self, options: Mapping[str, Any]) -> Options:
         """With these in the places of its own: options and words for queries alike."""
-        words = {word: value for word, value in given.items() if word in WORDS}
-        others = {_FIELDS.get(n, n): value for n, value in given.items() if n not in WORDS}
+        words = {word: value for word, value in options.items() if word in WORDS}
+        others = {_FIELDS.get(n, n): value for n, value in options.items() if n not in WORDS}
         return replace(self, **others, said=narrow_options(self.said, words))
 
 
@@ -253,10 +253,10 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     path = required(options, "path", place)
     elsewhere = path in (STDIN, PUSH) or is_way(str(path))
     path = path if elsewhere else _path(base, at(place, "path"), path)
-    given = {key: plain_time(option) for key, option in options.items() if key != "path"}
-    for key in given.keys() & {"mapping", "ca", "cert", "key"}:
-        given[key] = _path(base, at(place, key), given[key])
-    stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given))
+    values = {key: plain_time(option) for key, option in options.items() if key != "path"}
+    for key in values.keys() & {"mapping", "ca", "cert", "key"}:
+        values[key] = _path(base, at(place, key), values[key])
+    stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **values))
     return cast(StreamConfig, stream)
 
 
@@ -299,13 +299,13 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
     options = mapping_at(value, place, ("file", "text", "to", *_QUERY_VALUES))
     if ("file" in options) == ("text" in options):
         raise UsageError(f"{place} needs one of file and text.")
-    given = _values(options, place, _QUERY_VALUES)
-    dialect = given.pop("dialect", None)
+    values = _values(options, place, _QUERY_VALUES)
+    dialect = values.pop("dialect", None)
     to = _outputs(base, options.get("to"), at(place, "to"))
     if "text" in options:
-        return QuerySource(name, text_at(options["text"], at(place, "text")), dialect, given, to)
+        return QuerySource(name, text_at(options["text"], at(place, "text")), dialect, values, to)
     file = Path(_path(base, at(place, "file"), options["file"]))
-    return replace(read_query(file, dialect), name=name, said=given, to=to)
+    return replace(read_query(file, dialect), name=name, said=values, to=to)
 
 
 def _outputs(base: Path, value: Any, place: str) -> tuple[To, ...]:
@@ -319,10 +319,10 @@ def _output(base: Path, value: Any, place: str) -> To:
         return To(value, {})
     options = mapping_at(value, place)
     url = text_at(required(options, "url", place), at(place, "url"))
-    given = {key: option for key, option in options.items() if key != "url"}
-    for key in given.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
-        given[key] = _path(base, at(place, key), given[key])
-    return To(url, given)
+    values = {key: option for key, option in options.items() if key != "url"}
+    for key in values.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
+        values[key] = _path(base, at(place, key), values[key])
+    return To(url, values)
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
@@ -344,14 +344,14 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
 
 
 def _options(base: Path, value: Any) -> Options:
-    given = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
-    files = enumerate(given.get("ontology", ()))
-    given["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
-    stored = Address.parse(given.get("checkpoint", ""))
+    values = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
+    files = enumerate(values.get("ontology", ()))
+    values["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
+    stored = Address.parse(values.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
-        if name in given and given[name] != STDOUT:
-            given[name] = _path(base, at("options", name), given[name])
-    return Options().merged(given)
+        if name in values and values[name] != STDOUT:
+            values[name] = _path(base, at("options", name), values[name])
+    return Options().merged(values)
 
 
 def _values(

@@ -112,9 +112,9 @@ def run_app(
                 engine.stop()
         if progress is not None:
             progress(engine.progress())
-        found = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
+        totals = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
         unread = _unread(engine, app) if once else {}
-        return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
+        return replace(totals, letters=_kept_letters(app, engine.root), unread=unread)
 
 
 def _open(
@@ -177,8 +177,8 @@ def _tell(engine: Engine, app: App, form: Format) -> dict[str, Query]:
     """
     for config in app.streams:
         said = config.max_future is not None
-        own = config if said else replace(config, max_future=app.options.max_future)
-        engine.stream(config.name, own)
+        stream = config if said else replace(config, max_future=app.options.max_future)
+        engine.stream(config.name, stream)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     queries = {query.name: query for query in _register(engine, app)}
@@ -231,12 +231,12 @@ def _register(engine: Engine, app: App) -> list[Query]:
 def _unread(engine: Engine, app: App) -> dict[str, str]:
     """The streams of which nothing has been read since the checkpoint's beginning, and why."""
     records = engine._records()
-    found = {}
+    reasons = {}
     for config in app.streams:
         record = records.get(config.name)
         if record is not None and not record.elements + record.late + record.cut:
-            found[config.name] = unread(config.name, config.path, counts_of(record))
-    return found
+            reasons[config.name] = unread(config.name, config.path, counts_of(record))
+    return reasons
 
 
 def _kept_letters(app: App, root: Path) -> str:
@@ -293,12 +293,12 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             tuple(record.reasons),
             behind=behind(record),
         )
-    given = [streams[config] for config in engine.streams() if config in streams]
+    input_streams = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
     progress, status = engine.progress(), engine.status()
     return Summary(
-        elements=sum(s.elements for s in given),
-        triples=sum(s.triples for s in given),
+        elements=sum(s.elements for s in input_streams),
+        triples=sum(s.triples for s in input_streams),
         results=progress.results,
         reports=publication.reports,
         epochs=progress.epochs,

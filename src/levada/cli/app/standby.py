@@ -110,8 +110,8 @@ def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) 
     known |= ledger.dropped | {
         n: s.identity for n, s in read_suspended(root).items() if not s.absent
     }
-    given = {name: query.identity for name, query in registry.queries.items()}
-    _check("query", known, given)
+    identities = {name: query.identity for name, query in registry.queries.items()}
+    _check("query", known, identities)
     came = {named.name for named in ledger.streams}
     kept = [name for name in topology.streams if not is_derived(name) and name not in came]
     streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
@@ -120,14 +120,14 @@ def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) 
         check_streams(root, manifest, registry.streams.values(), ())
 
 
-def _check(kind: str, known: dict[str, str], given: dict[str, str]) -> None:
-    for name in sorted(known.keys() | given.keys()):
-        if name in given and known.get(name) == given[name]:
+def _check(kind: str, known: dict[str, str], identities: dict[str, str]) -> None:
+    for name in sorted(known.keys() | identities.keys()):
+        if name in identities and known.get(name) == identities[name]:
             continue
         if name not in known:
             what, hint = f"has a {kind} {name}, which that one has not", near(name, known)
-        elif name not in given:
-            what, hint = f"lacks the {kind} {name}, which that one has", near(name, given)
+        elif name not in identities:
+            what, hint = f"lacks the {kind} {name}, which that one has", near(name, identities)
         else:
             what, hint = f"has another {kind} {name} than that one (its text or its options)", ""
         raise UsageError(f"A standby runs what the engine at work runs, and this one {what}.",

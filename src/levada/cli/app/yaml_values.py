@@ -149,8 +149,8 @@ def balance_at(value: Any, place: str) -> BalanceOptions | None:
     # here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
-    found: BalanceOptions | None = inside(place, lambda: balance_of(value))
-    return found
+    options: BalanceOptions | None = inside(place, lambda: balance_of(value))
+    return options
 
 
 def one_of(

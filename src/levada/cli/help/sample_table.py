@@ -35,11 +35,13 @@ _PLAIN_YAML = re.compile(r"[^\W\d]\w*|<[^<>\s]*> [^\s\"\\]+ \{[^{}\"\\:#\x00-\x1
 def sample(path: Path, *, mapping: bool) -> None:
     """Prints what a file shows. Raises ``SourceError`` and ``UsageError``."""
     form = _format(path)
-    found = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
-    print(mapping_of(found, path) if mapping else f"--stream {shlex.quote(option(found, path))}")
-    told = Console(stderr=True, highlight=False)
-    for part in _told(found):
-        told.print(part, soft_wrap=isinstance(part, Text))
+    inferred = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
+    print(
+        mapping_of(inferred, path) if mapping else f"--stream {shlex.quote(option(inferred, path))}"
+    )
+    console = Console(stderr=True, highlight=False)
+    for part in _told(inferred):
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _format(path: Path) -> str:
@@ -69,34 +71,34 @@ def _name(path: Path) -> str:
     return word if _PLAIN.fullmatch(word) else f"s_{word}"
 
 
-def option(found: InferredSchema, path: Path) -> str:
+def option(inferred: InferredSchema, path: Path) -> str:
     """The value of ``--stream``; what is so by default is left out."""
-    return _option(found, path, "schema", ";".join(f"{n}:{kind}" for n, kind in found.schema))
+    return _option(inferred, path, "schema", ";".join(f"{n}:{kind}" for n, kind in inferred.schema))
 
 
-def _option(found: InferredSchema, path: Path, key: str, value: str) -> str:
+def _option(inferred: InferredSchema, path: Path, key: str, value: str) -> str:
     """The value of ``--stream`` with a schema or a mapping."""
     options = {
-        "format": found.format if format_of(path.name) is None else "",
+        "format": inferred.format if format_of(path.name) is None else "",
         key: value,
-        "time": "arrival" if found.time is None else f"field:{found.time}",
-        "unit": found.unit if found.unit != "ms" else "",
-        "time_format": found.time_format,
-        "separator": {",": "", "\t": "tab"}.get(found.separator, found.separator),
+        "time": "arrival" if inferred.time is None else f"field:{inferred.time}",
+        "unit": inferred.unit if inferred.unit != "ms" else "",
+        "time_format": inferred.time_format,
+        "separator": {",": "", "\t": "tab"}.get(inferred.separator, inferred.separator),
     }
-    if found.time == "ts":
+    if inferred.time == "ts":
         del options["time"]
     said = "".join(f",{key}={value}" for key, value in options.items() if value)
     return f"{_name(path)}={path}{said}"
 
 
-def mapping_of(found: InferredSchema, path: Path) -> str:
+def mapping_of(inferred: InferredSchema, path: Path) -> str:
     """A mapping file: a triple for each column, of a subject for each row."""
     base = f"http://example.org/{_name(path)}"
-    columns = {name: kind for name, kind in found.types.items() if name and name != ROW}
+    columns = {name: kind for name, kind in inferred.types.items() if name and name != ROW}
     typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
-    lines = [f"# --stream {_option(found, path, 'mapping', 'THIS_FILE')}"]
-    if ROW in found.types:
+    lines = [f"# --stream {_option(inferred, path, 'mapping', 'THIS_FILE')}"]
+    if ROW in inferred.types:
         lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the record.")
     lines.append(f'prefixes: {{e: "{base}#"}}')
     if typed:
@@ -113,20 +115,20 @@ def _yaml(text: str) -> str:
     return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _told(found: InferredSchema) -> Iterator[RenderableType]:
+def _told(inferred: InferredSchema) -> Iterator[RenderableType]:
     """The columns, and what is not certain."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("column", "type", "first value", ""):
         grid.add_column(head)
-    assert found.texts is not None, "a table has rows"
-    first = found.texts.select(pl.all().drop_nulls().first()).row(0)
-    for (name, kind), value in zip(found.types.items(), first, strict=True):
-        time = "the event time" if name == found.time else ""
+    assert inferred.texts is not None, "a table has rows"
+    first = inferred.texts.select(pl.all().drop_nulls().first()).row(0)
+    for (name, kind), value in zip(inferred.types.items(), first, strict=True):
+        time = "the event time" if name == inferred.time else ""
         grid.add_row(*map(Text, (name, kind, (value or "")[:_WIDE], time)))
     yield grid
-    for note in found.notes:
+    for note in inferred.notes:
         yield Text(note)
-    if found.time is None:
+    if inferred.time is None:
         yield Text(
             "No column has times that are known, so the time of arrival is taken. Else say "
             "time=field:NAME and time_format=FORMAT."

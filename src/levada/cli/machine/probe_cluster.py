@@ -71,17 +71,17 @@ def _probed(master: str) -> tuple[Machine, tuple[str, ...]]:
     scratch = Path(tempfile.mkdtemp(prefix="levada-probe-"))
     session = start_session(master, config=WAIT, scratch=scratch)  # its log is kept if this fails
     try:
-        found = ping(session, expected=executors(master))
+        network = ping(session, expected=executors(master))
     finally:
         stop_session(session)
         shutil.rmtree(scratch, ignore_errors=True)
     machine = Machine(
         f"executors of {master}, {time.strftime('%Y-%m-%d')}",
-        found.clock,
+        network.clock,
         float(SMALL),
-        tuple(f"{member.host}/{member.name}" for member in found.members),
-        tuple(member.cores for member in found.members),
-        found.latency,
-        found.bandwidth.round(-6),
+        tuple(f"{member.host}/{member.name}" for member in network.members),
+        tuple(member.cores for member in network.members),
+        network.latency,
+        network.bandwidth.round(-6),
     )
-    return machine, found.assumed
+    return machine, network.assumed

@@ -60,18 +60,18 @@ def probed(
         root, os.sched_getaffinity(0), by, group=_group(), cpus=_read(Path("/proc/cpuinfo"))
     )
     with _kept():
-        found = measure(layout, gauge or Gauge(_pin(), time.perf_counter))
+        measured = measure(layout, gauge or Gauge(_pin(), time.perf_counter))
     machine = Machine(
         platform.node() or "this machine",
         layout.clock,
         float(layout.line),
         layout.places,
         layout.cores,
-        found.latency,
-        found.bandwidth * 1e6,
+        measured.latency,
+        measured.bandwidth * 1e6,
         layout.processors,
     )
-    return machine, (*layout.assumed, *_threads(root, layout), *found.assumed)
+    return machine, (*layout.assumed, *_threads(root, layout), *measured.assumed)
 
 
 def written(machine: Machine, assumed: Sequence[str] = ()) -> str:
@@ -115,10 +115,11 @@ def _group() -> str:
 
 def _threads(root: Path, layout: Layout) -> Iterator[str]:
     """Says so if what counts as cores are threads of cores."""
-    own = {n for processors in layout.processors for n in processors}
-    of = {_read(root / f"devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in own}
-    if "" not in of and len(of) < len(own):
-        yield f"Of {len(own)} processors some share a core ({len(of)} cores): each counts as one."
+    numbers = {n for processors in layout.processors for n in processors}
+    of = {_read(root / f"devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in numbers}
+    if "" not in of and len(of) < len(numbers):
+        cores = f"{len(of)} cores"
+        yield f"Of {len(numbers)} processors some share a core ({cores}): each counts as one."
 
 
 def _read(path: Path) -> str:

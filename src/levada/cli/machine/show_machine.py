@@ -54,7 +54,11 @@ def tell(machine: Machine) -> dict[str, object]:
         "cores": list(machine.cores),
         "latency": machine.latency.tolist(),
         "bandwidth": (machine.bandwidth / 1e6).tolist(),
-        **({"processors": [list(own) for own in machine.processors]} if machine.processors else {}),
+        **(
+            {"processors": [list(place_processors) for place_processors in machine.processors]}
+            if machine.processors
+            else {}
+        ),
     }
 
 

@@ -52,22 +52,22 @@ def _latencies(path: Path, machines: int) -> Doubles:
     return machine.latency
 
 
-def _check_many(found: Any, machines: int, where: str) -> None:
-    if not isinstance(found, list):
+def _check_many(value: Any, machines: int, where: str) -> None:
+    if not isinstance(value, list):
         raise UsageError(f"{where}: this is no list.", hint=_HINT)
-    if len(found) != machines:
+    if len(value) != machines:
         raise UsageError(
-            f"{where}: it has {len(found)} entries for {machines} machines.", hint=_HINT
+            f"{where}: it has {len(value)} entries for {machines} machines.", hint=_HINT
         )
 
 
-def _check(value: object, own: bool, where: str) -> None:
+def _check(value: object, is_diagonal: bool, where: str) -> None:
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     if not plain or not 0 <= value <= MOST:  # type: ignore[operator]
         raise UsageError(
             f"{where}: {value!r} is no distance.", hint="Give numbers from 0 to 10^15."
         )
-    if own and value:
+    if is_diagonal and value:
         raise UsageError(
             f"{where}: {value!r} is how far a machine is from itself.", hint="That is 0."
         )

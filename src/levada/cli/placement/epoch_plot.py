@@ -61,11 +61,11 @@ def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None =
 
 def drawn(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
     """The picture as SVG; below it who has sent to whom, where that was counted."""
-    told = list(sentences(costs))
+    lines = list(sentences(costs))
     if sent is not None and sent.bottleneck is not None:
-        told.append(sent.bottleneck.sentence)
+        lines.append(sent.bottleneck.sentence)
     columns = _columns(costs, flow)
-    top = LINE * (len(told) + 3)
+    top = LINE * (len(lines) + 3)
     places = {
         name: (20 + i * (WIDE + GAP), top + j * (HIGH + 14))
         for i, column in enumerate(columns.values())
@@ -75,7 +75,7 @@ def drawn(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> st
     below = traffic_matrix.of(sent)
     width = max(len(columns) * (WIDE + GAP), 900, below.width)
     body = [
-        *(_text(20, LINE * (i + 1), line) for i, line in enumerate(told)),
+        *(_text(20, LINE * (i + 1), line) for i, line in enumerate(lines)),
         *_heads(columns, costs, top),
         *_edges(flow, places),
         *(part for name, at in places.items() for part in _box(name, at, costs)),
@@ -114,8 +114,8 @@ def _edges(flow: Flow, places: Mapping[str, Place]) -> Iterator[str]:
         begin, end = (x + WIDE, u) if u > x else (x + WIDE, u + WIDE)
         middle = (begin + end) / 2 + (0 if u > x else 40)
         path = f"M{begin},{y + 29} C{middle},{y + 29} {middle},{v + 29} {end},{v + 29}"
-        told = html.escape(f"{source} to {target}")
-        yield f'<path class="{"far" if far else "near"}" d="{path}"><title>{told}</title></path>'
+        title = html.escape(f"{source} to {target}")
+        yield f'<path class="{"far" if far else "near"}" d="{path}"><title>{title}</title></path>'
 
 
 def _box(name: str, at: Place, costs: CostsStatus) -> Iterator[str]:

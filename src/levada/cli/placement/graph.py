@@ -25,13 +25,13 @@ def export(
     """
     if file.is_dir():
         name = format_ or ("json" if out is None else format_of(out))
-        found = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
-        _write(FORMATS[name].write(found), out)
+        graph = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
+        _write(FORMATS[name].write(graph), out)
         return
     if not file.exists():
         raise UsageError(f"{file} cannot be read: there is no such file, and no such checkpoint.")
-    for option, given in (("--slice", slice_), ("--groups", groups)):
-        if given is not None:
+    for option, value in (("--slice", slice_), ("--groups", groups)):
+        if value is not None:
             hint = f"Leave {option} out."
             raise UsageError(f"{option} is for a checkpoint, and {file} is none.", hint=hint)
     if format_ is None and out is None:

@@ -28,8 +28,8 @@ def operator_of(task: str) -> str:
         return task
     if is_group(task):
         return "groups"
-    found = _TASK.fullmatch(task)
-    return f"stage {found[1]}" if found else task.partition(" ")[0]
+    match = _TASK.fullmatch(task)
+    return f"stage {match[1]}" if match else task.partition(" ")[0]
 
 
 def by_operator(graph: SendGraph) -> SendGraph:
@@ -39,8 +39,8 @@ def by_operator(graph: SendGraph) -> SendGraph:
     place = {name: i for i, name in enumerate(names)}
     at = np.array([place[name] for name in operators], np.int64)
     keys = at[graph.source] * len(names) + at[graph.target]
-    edges, own = np.unique(keys, return_inverse=True)
+    edges, edge_of = np.unique(keys, return_inverse=True)
     rows: Longs = np.zeros(edges.size, np.int64)
-    np.add.at(rows, own, graph.rows)
+    np.add.at(rows, edge_of, graph.rows)
     source, target = (edges // len(names)).astype(np.int32), (edges % len(names)).astype(np.int32)
     return SendGraph(names, source, target, rows)

@@ -184,11 +184,11 @@ def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     answers = {}
     seen = replace(problem, graph=add(before), before=None) if before else problem
     for name, placer in fitting(seen).items():
-        found = placements.learned(placer, before, problem) if before else placer(problem)
-        scored = score(problem.graph, found, problem.machines, problem.unit, problem.load)
+        placement = placements.learned(placer, before, problem) if before else placer(problem)
+        scored = score(problem.graph, placement, problem.machines, problem.unit, problem.load)
         apart = problem.distance
-        far = None if apart is None else distant(problem.graph, found, apart, problem.unit)
-        answers[name] = Placed(found, scored, far)
+        far = None if apart is None else distant(problem.graph, placement, apart, problem.unit)
+        answers[name] = Placed(placement, scored, far)
     if len(answers) < len(PLACERS):
         few = f"there are fewer than {FEWEST} tasks a machine"
         why = "there is one machine" if problem.machines == 1 else few
@@ -251,7 +251,7 @@ def fraction(text: str) -> float:
     >>> fraction("2.4%"), fraction("0.024")
     (0.024, 0.024)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)", text.strip())
-    if found is None or (not found[2] and float(found[1]) > 1):
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)", text.strip())
+    if match is None or (not match[2] and float(match[1]) > 1):
         raise UsageError(f"{text} is no bound on RSD.", hint="Say such as 2.4% or 0.024.")
-    return float(f"{found[1]}e-2") if found[2] else float(found[1])
+    return float(f"{match[1]}e-2") if match[2] else float(match[1])

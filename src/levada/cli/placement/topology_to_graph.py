@@ -76,16 +76,18 @@ def _messages(document: Document) -> Iterator[Message]:
 
 def _feeds(document: Document) -> dict[str, tuple[str, ...]]:
     """The streams whose readers have the rows of each node at the intake."""
-    found = dict(zip((n.name for n in document.nodes), document.streams, strict=True))
+    streams_of = dict(zip((n.name for n in document.nodes), document.streams, strict=True))
     stage = {node.name: node.stage for node in document.nodes}
     inside = [(e.producer, e.consumer) for e in document.edges if not stage[e.consumer]]
     for _ in range(len(inside)):  # as long as the longest way there can be
-        before = dict(found)
+        before = dict(streams_of)
         for producer, consumer in inside:
-            found[consumer] = tuple(dict.fromkeys((*found[consumer], *found[producer])))
-        if found == before:
+            streams_of[consumer] = tuple(
+                dict.fromkeys((*streams_of[consumer], *streams_of[producer]))
+            )
+        if streams_of == before:
             break
-    return found
+    return streams_of
 
 
 def _at(document: Document, stage: int, streams: tuple[str, ...]) -> tuple[str, ...]:

@@ -94,10 +94,10 @@ def drawn(matrix: Matrix, top: int) -> Iterator[str]:
 def _cell(cell: Cell, at: tuple[int, int], most: int, name: str) -> Iterator[str]:
     x, y = at
     shade = 255 - round(160 * cell.bytes / most)
-    told = f"{name}: {cell.rows:,} rows, {cell.bytes:,} bytes"
+    title = f"{name}: {cell.rows:,} rows, {cell.bytes:,} bytes"
     yield (
         f'<rect class="cell" x="{x}" y="{y}" width="{CELL}" height="{CELL}" '
-        f'fill="rgb({shade},{shade},255)"><title>{html.escape(told)}</title></rect>'
+        f'fill="rgb({shade},{shade},255)"><title>{html.escape(title)}</title></rect>'
     )
     yield _text(x + 4, y + 26, f"{cell.bytes / 1e6:,.2f} MB", "small")
     if cell.predicted >= 0:

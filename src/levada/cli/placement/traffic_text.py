@@ -70,8 +70,8 @@ def _busiest(places: Sequence[Load]) -> str:
     'The busiest place is executor 0: 1.50 s of CPU time, 1.5 times the mean of 2.'
     """
     most = max(places, key=lambda load: load.cpu)
-    told = f"{most.cpu:,.2f} s of CPU time, {most.times:.1f} times the mean of {len(places)}"
-    return f"The busiest place is {most.name}: {told}."
+    load_text = f"{most.cpu:,.2f} s of CPU time, {most.times:.1f} times the mean of {len(places)}"
+    return f"The busiest place is {most.name}: {load_text}."
 
 
 def _left(many: int, share: float, unit: str) -> Iterator[str]:

@@ -33,27 +33,29 @@ def show(app: App, sample: str, *, as_json: bool) -> None:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
     elements, shown = parse_count(sample, "--sample", most=MOST), Console(stderr=True)
     with shown.status("[dim]Levada is starting[/dim]") as status:
-        found = profile(app, elements, lambda now: status.update(f"[dim]{now}[/dim]"))
+        measured = profile(app, elements, lambda now: status.update(f"[dim]{now}[/dim]"))
     if as_json:
-        print(json.dumps(tell(found)))
+        print(json.dumps(tell(measured)))
     else:
-        print_tables(found, Console())
+        print_tables(measured, Console())
 
 
-def print_tables(found: Profile, console: Console) -> None:
+def print_tables(measured: Profile, console: Console) -> None:
     """A profile as tables."""
-    console.print(f"{found.elements:,} elements in each of {len(found.epochs)} runs; CPU time")
-    for table in (_operators(found), _edges(found), _epochs(found)):
+    console.print(
+        f"{measured.elements:,} elements in each of {len(measured.epochs)} runs; CPU time"
+    )
+    for table in (_operators(measured), _edges(measured), _epochs(measured)):
         console.print()
         console.print(table)
-    fixed, each = found.driver
+    fixed, each = measured.driver
     console.print(f"\nThe driver takes {fixed:,.0f} us an epoch and {each:,.1f} ns an element.")
 
 
-def tell(found: Profile) -> dict[str, object]:
+def tell(measured: Profile) -> dict[str, object]:
     """A profile as JSON-able values."""
     return {
-        "elements": found.elements,
+        "elements": measured.elements,
         "operators": [
             {
                 "name": c.name,
@@ -66,7 +68,7 @@ def tell(found: Profile) -> dict[str, object]:
                     for size, q in c.quantiles.items()
                 },
             }
-            for c in found.costs
+            for c in measured.costs
         ],
         "edges": [
             {
@@ -76,11 +78,11 @@ def tell(found: Profile) -> dict[str, object]:
                 "selectivity": round(e.selectivity, 6),
                 "bytes": round(e.bytes, 1),
             }
-            for e in found.edges
+            for e in measured.edges
         ],
         "driver": {
-            "fixed_us": round(found.driver[0], 2),
-            "element_ns": round(found.driver[1], 2),
+            "fixed_us": round(measured.driver[0], 2),
+            "element_ns": round(measured.driver[1], 2),
         },
         "epochs": [
             {
@@ -89,7 +91,7 @@ def tell(found: Profile) -> dict[str, object]:
                 "measured_ms": round(e.measured, 3),
                 "predicted_ms": round(e.predicted, 3),
             }
-            for e in found.epochs
+            for e in measured.epochs
         ],
     }
 
@@ -105,17 +107,17 @@ def _table(title: str, *heads: str) -> Table:
     return table
 
 
-def _operators(found: Profile) -> Table:
+def _operators(measured: Profile) -> Table:
     """A line an operator; quantiles of each size are ns a row."""
-    sizes = [f"at {e.elements:,}: p5 p50 p95" for e in found.epochs]
+    sizes = [f"at {e.elements:,}: p5 p50 p95" for e in measured.epochs]
     heads = ("stage", "rows/element", "us/epoch", "ns/row")
     table = _table("operators", "operator", *heads, *sizes)
-    for c in found.costs:
+    for c in measured.costs:
         quantiles = [
             " ".join(f"{v:,.0f}" for v in c.quantiles[e.elements])
             if e.elements in c.quantiles
             else "-"
-            for e in found.epochs
+            for e in measured.epochs
         ]
         table.add_row(
             Text(c.name), str(c.stage), f"{c.rows:.3g}", f"{c.fixed:,.0f}", f"{c.each:,.1f}",
@@ -124,17 +126,17 @@ def _operators(found: Profile) -> Table:
     return table
 
 
-def _edges(found: Profile) -> Table:
+def _edges(measured: Profile) -> Table:
     table = _table("edges", "from -> to", "selectivity", "bytes/row")
-    for e in found.edges:
+    for e in measured.edges:
         table.add_row(
             Text(f"{e.producer} -> {e.consumer}"), f"{e.selectivity:.3g}", f"{e.bytes:,.0f}"
         )
     return table
 
 
-def _epochs(found: Profile) -> Table:
+def _epochs(measured: Profile) -> Table:
     table = _table("an epoch, in one process", "elements", "epochs", "measured ms", "predicted ms")
-    for e in found.epochs:
+    for e in measured.epochs:
         table.add_row(f"{e.elements:,}", str(e.epochs), f"{e.measured:.2f}", f"{e.predicted:.2f}")
     return table

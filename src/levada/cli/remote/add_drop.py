@@ -35,17 +35,17 @@ def add(
 ) -> None:
     """Adds the queries of these files to the engine that runs, all or none, with outputs ``to``."""
     sources = [read_query(Path(path), dialect) for path in paths]
-    found = [query for source in sources for query in statements(source)]
-    if name is not None and len(found) != 1:
-        raise UsageError(f"--name is for one query, these are {len(found)}.")
-    names = [check_query_name(name or query.name) for query in found]
+    queries = [query for source in sources for query in statements(source)]
+    if name is not None and len(queries) != 1:
+        raise UsageError(f"--name is for one query, these are {len(queries)}.")
+    names = [check_query_name(name or query.name) for query in queries]
     outputs = {query: list(map(going, outs)) for query, outs in parse_outputs(to, names).items()}
     for query, goings in outputs.items():
         for one in goings:  # what is wrong is told before anybody asks, or writes a secret
             Destination(one.url, one.said).target(query, "")
     asked = [
         QuerySpec(at, query.text, query.dialect, said, outputs[at])
-        for at, query in zip(names, found, strict=True)
+        for at, query in zip(names, queries, strict=True)
     ]
     tell(checkpoint, Request(new_id(), asked))
 
@@ -88,8 +88,8 @@ def _wait() -> None:
 
 def said_of(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
     """The options of a query by their words; those that are wrong are told before anybody asks."""
-    given: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
+    options: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
     if empty_reports:
-        given["empty_reports"] = True
-    options_of(given)
-    return given
+        options["empty_reports"] = True
+    options_of(options)
+    return options

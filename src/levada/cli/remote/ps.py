@@ -47,16 +47,18 @@ def ps(folder: Path | None, *, as_json: bool) -> None:
     """
     if folder is not None and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.")
-    found = [entry(path, time.time()) for path in checkpoints(folder or Path())]
+    entries = [entry(path, time.time()) for path in checkpoints(folder or Path())]
     if folder is None:
-        own = Path(tempfile.gettempdir()).glob("levada-*")
-        temporary = [entry(p, time.time()) for p in sorted(own) if os.path.exists(p / FACTS)]
-        found += [e for e in temporary if e.state == "running"]
+        temporary_folders = Path(tempfile.gettempdir()).glob("levada-*")
+        temporary = [
+            entry(p, time.time()) for p in sorted(temporary_folders) if os.path.exists(p / FACTS)
+        ]
+        entries += [e for e in temporary if e.state == "running"]
     if as_json:
-        print(json.dumps([asdict(e) for e in found], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(e) for e in entries], indent=2, ensure_ascii=False))
         return
     heads = ("checkpoint", "state", "epoch", "queries", "streams", "last epoch", "process")
-    Console(soft_wrap=True).print(table(heads, [_row(e) for e in found]))
+    Console(soft_wrap=True).print(table(heads, [_row(e) for e in entries]))
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
@@ -72,8 +74,8 @@ def checkpoints(folder: Path) -> Iterator[Path]:
 
 
 def _folders(at: Path) -> Sequence[Path]:
-    with suppress(OSError), os.scandir(at) as found:
-        names = [e.name for e in found if e.is_dir(follow_symlinks=False)]
+    with suppress(OSError), os.scandir(at) as listing:
+        names = [e.name for e in listing if e.is_dir(follow_symlinks=False)]
         return [at / name for name in sorted(names) if not name.startswith(".")]
     return []
 
@@ -83,8 +85,8 @@ def entry(root: Path, now: float) -> Entry:
     runs = engine_runs(root)
     presence = read_presence(root) if runs else None
     who = (None, None) if presence is None else (presence.pid, presence.host)
-    found = _entry(root, now, runs=runs)
-    return replace(found, pid=who[0], host=who[1])
+    checkpoint_entry = _entry(root, now, runs=runs)
+    return replace(checkpoint_entry, pid=who[0], host=who[1])
 
 
 def _entry(root: Path, now: float, *, runs: bool) -> Entry:

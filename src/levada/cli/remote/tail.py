@@ -42,8 +42,8 @@ class Tail:
 
     def show(self) -> None:
         """Writes what has come since."""
-        for epoch, found in self._reader.epochs():
-            for query, batch in found:
+        for epoch, results in self._reader.epochs():
+            for query, batch in results:
                 if not self._names or query.name in self._names:
                     self._check(query)
                     self._sink.publish(display_name(query.name), query.variables, epoch, batch)
@@ -72,19 +72,19 @@ def tail(
         stopped_by_signals(None) as stopped,
         closing(ReaderLease(checkpoint, _name(), time.monotonic)) as sign,
     ):
-        own = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
-        own.check()
+        printer = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
+        printer.check()
         looked, runs = 0.0, True
         while not stopped.is_set():
             if time.monotonic() - looked >= RUNS:
                 looked, runs = time.monotonic(), engine_runs(checkpoint)
-                over = own.over
-                own.show()
+                over = printer.over
+                printer.show()
                 if over or not (runs or wait):
                     _say("The queries have left." if over else "No engine runs now.")
                     return
             else:
-                own.show()
+                printer.show()
             stopped.wait(LOOK)
 
 

@@ -30,15 +30,15 @@ def watch(checkpoint: Path, *, as_json: bool) -> None:
     with stopped_by_signals(None) as stopped, live, suppress(FileNotFoundError):
         while not stopped.is_set():  # that folder goes with a run on a temporary checkpoint
             newest = max(epochs_there(checkpoint), default=0)
-            if newest > seen and (found := _status(checkpoint)) is not None:
-                seen = found.epoch
+            if newest > seen and (status := _status(checkpoint)) is not None:
+                seen = status.epoch
                 if as_json:
-                    line = json.dumps(tell(found), ensure_ascii=False)
+                    line = json.dumps(tell(status), ensure_ascii=False)
                     console.print(line, markup=False, highlight=False, soft_wrap=True)
                 elif console.is_terminal:
-                    live.update(show(found), refresh=True)
+                    live.update(show(status), refresh=True)
                 else:
-                    console.print(show(found), soft_wrap=True)
+                    console.print(show(status), soft_wrap=True)
             stopped.wait(LOOK)
 
 

@@ -62,7 +62,7 @@ levada serve --read-only state --listen 127.0.0.1:8791
 
 @takes_queries
 def _serve(
-    given: Given,
+    arguments: Given,
     *,
     read_only: ReadOnly = None,
     listen: Listen = "127.0.0.1:8790",
@@ -112,9 +112,9 @@ def _serve(
             "accept_changes": accept_changes,
             "progress": progress,
         }
-        serve_only(read_only, listen, tokens, beside=_names(given, {**options, **more}))
+        serve_only(read_only, listen, tokens, beside=_names(arguments, {**options, **more}))
         return
-    app = assemble(replace(given, options={**given.options, **options}))
+    app = assemble(replace(arguments, options={**arguments.options, **options}))
     wish = Wish(
         listen, tokens, keep or "1h,1GB", overwrite=overwrite, progress=progress,
         accept_changes=accept_changes,
@@ -123,12 +123,12 @@ def _serve(
         raise typer.Exit(code)
 
 
-def _names(given: Given, own: Mapping[str, object]) -> list[str]:
+def _names(arguments: Given, engine_options: Mapping[str, object]) -> list[str]:
     """What has been said of an engine."""
-    said = {"app": given.app, "stream": given.streams, "static": given.static}
-    every = {**said, "dialect": given.dialect, **given.options, **own}
+    said = {"app": arguments.app, "stream": arguments.streams, "static": arguments.static}
+    every = {**said, "dialect": arguments.dialect, **arguments.options, **engine_options}
     names = [f"--{name.replace('_', '-')}" for name, value in every.items() if value]
-    return [*given.queries, *names]
+    return [*arguments.queries, *names]
 
 
 def _token(

@@ -40,75 +40,75 @@ class Shell(Protocol):
 Command = Callable[[Shell, str], None]
 
 
-def _stream(shell: Shell, given: str) -> None:
+def _stream(shell: Shell, argument: str) -> None:
     """NAME=PATH[,key=value...]: a stream, as --stream says it; levada sample FILE tells how."""
-    shell.say(f"There is a stream {shell.session.add_stream(_needed(given, 'NAME=PATH'))}.")
+    shell.say(f"There is a stream {shell.session.add_stream(_needed(argument, 'NAME=PATH'))}.")
 
 
-def _static(shell: Shell, given: str) -> None:
+def _static(shell: Shell, argument: str) -> None:
     """FILE[,graph=IRI]: static RDF, as --static says it."""
-    shell.say(f"There are the triples of {shell.session.add_static(_needed(given, 'FILE'))}.")
+    shell.say(f"There are the triples of {shell.session.add_static(_needed(argument, 'FILE'))}.")
 
 
-def _look(shell: Shell, given: str) -> None:
+def _look(shell: Shell, argument: str) -> None:
     """what is there: streams, their fields, elements and times, static data, queries"""
     for part in look(shell.session.app, shell.session.times):
         shell.console.print(part)
 
 
-def _run(shell: Shell, given: str) -> None:
+def _run(shell: Shell, argument: str) -> None:
     """[NAME]: asks a query of the application, or the last one again"""
-    shell.ask(_chosen(shell, given), "once")
+    shell.ask(_chosen(shell, argument), "once")
 
 
-def _follow(shell: Shell, given: str) -> None:
+def _follow(shell: Shell, argument: str) -> None:
     """[NAME]: the last query, or the one of this name, on as data come, until Ctrl-C"""
-    shell.ask(_chosen(shell, given), "follow")
+    shell.ask(_chosen(shell, argument), "follow")
 
 
-def _watch(shell: Shell, given: str) -> None:
+def _watch(shell: Shell, argument: str) -> None:
     """[NAME]: the same as a table that is drawn anew"""
-    shell.ask(_chosen(shell, given), "watch")
+    shell.ask(_chosen(shell, argument), "watch")
 
 
-def _explain(shell: Shell, given: str) -> None:
+def _explain(shell: Shell, argument: str) -> None:
     """[ast|algebra|optimized|physical|topology]: what becomes of the last query"""
-    stage = _one_of(given or "physical", STAGES)
+    stage = _one_of(argument or "physical", STAGES)
     source = shell.session.the_last()
     for text in explain(shell.session.with_query(source), [source.name], stage, as_json=False):
         shell.say(text)
 
 
-def _format(shell: Shell, given: str) -> None:
+def _format(shell: Shell, argument: str) -> None:
     """[table|ndjson|csv|tsv|nq|trig]: how answers are shown"""
-    if given:
-        shell.session.form = _one_of(given, (TABLE, *map(str, LINES)))
+    if argument:
+        shell.session.form = _one_of(argument, (TABLE, *map(str, LINES)))
     shell.say(f"Answers are shown as {shell.session.form}.")
 
 
-def _dialect(shell: Shell, given: str) -> None:
+def _dialect(shell: Shell, argument: str) -> None:
     """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql]: the language of what is typed"""
-    if given:
-        chosen = _one_of(given, ("auto", *DIALECTS))
+    if argument:
+        chosen = _one_of(argument, ("auto", *DIALECTS))
         shell.session.dialect = None if chosen == "auto" else chosen
     spoken = shell.session.dialect
     shell.say("Each text shows its dialect." if spoken is None else f"The dialect is {spoken}.")
 
 
-def _times(shell: Shell, given: str) -> None:
+def _times(shell: Shell, argument: str) -> None:
     """[iso|ms]: how times are shown"""
-    if given:
-        shell.session.times = cast(Times, _one_of(given, get_args(Times)))
+    if argument:
+        shell.session.times = cast(Times, _one_of(argument, get_args(Times)))
     shell.say(f"Times are shown as {shell.session.times}.")
 
 
-def _save(shell: Shell, given: str) -> None:
+def _save(shell: Shell, argument: str) -> None:
     """FILE: the last answer (.ndjson, .csv, .tsv, .nq, .trig, .parquet, .arrow), or query (.rq)"""
-    path = Path(os.path.expanduser(_needed(given, "FILE")))
+    path = Path(os.path.expanduser(_needed(argument, "FILE")))
     shell.say(f"{save(shell.session, path)} is in {path}.")
 
 
-def _help(shell: Shell, given: str) -> None:
+def _help(shell: Shell, argument: str) -> None:
     """this help"""
     shell.say("A query ends with a semicolon at the end of a line, or with an empty line.")
     shell.say("Ctrl-C stops a query, Ctrl-D ends the shell.")
@@ -118,7 +118,7 @@ def _help(shell: Shell, given: str) -> None:
         shell.say(f"  {name:<{width}}  {said}")
 
 
-def _quit(shell: Shell, given: str) -> None:
+def _quit(shell: Shell, argument: str) -> None:
     """ends the shell, as Ctrl-D does"""
     raise EOFError
 
@@ -150,16 +150,16 @@ def command(shell: Shell, text: str) -> None:
     COMMANDS[name](shell, rest.strip().removesuffix(";").strip())
 
 
-def _needed(given: str, what: str) -> str:
-    if not given:
+def _needed(argument: str, what: str) -> str:
+    if not argument:
         raise UsageError(f"This command needs {what}.", hint="\\? tells what each takes.")
-    return given
+    return argument
 
 
-def _one_of(given: str, words: tuple[str, ...]) -> str:
-    if given not in words:
-        raise UsageError(f"{given} is none of {', '.join(words)}.", hint=near(given, words))
-    return given
+def _one_of(word: str, words: tuple[str, ...]) -> str:
+    if word not in words:
+        raise UsageError(f"{word} is none of {', '.join(words)}.", hint=near(word, words))
+    return word
 
 
 def _chosen(shell: Shell, name: str) -> QuerySource:

@@ -48,8 +48,8 @@ def candidates(before: str, session: Session, commands: Iterable[str]) -> tuple[
     """
     if before.lstrip().startswith("\\"):
         return _of_command(before.lstrip(), session, commands)
-    found = _HERE.search(before)
-    here = found.group() if found else ""
+    match = _HERE.search(before)
+    here = match.group() if match else ""
     typed = before[: len(before) - len(here)]
     if not here and not re.search(r"(?i)\b(?:on|from|stream|prefix)\s+$", before):
         return "", []
@@ -94,25 +94,25 @@ def _iris(session: Session) -> list[str]:
 
 def _streams(session: Session, prefixes: dict[str, str]) -> list[str]:
     """Streams as a query would name them, and the columns of tables."""
-    found = []
+    names = []
     for stream in session.app.streams:
-        found += [stream.name, *stream.columns]
+        names += [stream.name, *stream.columns]
         for name, namespace in prefixes.items():
             if stream.name.startswith(namespace):
-                found.append(f"{name}:{stream.name[len(namespace) :]}")
+                names.append(f"{name}:{stream.name[len(namespace) :]}")
             elif ":" not in stream.name and name not in _WELL_KNOWN:
-                found.append(f"{name}:{stream.name}")
-    return found + [query.name for query in session.app.queries]
+                names.append(f"{name}:{stream.name}")
+    return names + [query.name for query in session.app.queries]
 
 
 def _fitting(here: str, words: Iterable[str]) -> list[str]:
     """The words that begin so; keywords in the case that is typed."""
     lower = here.islower()
-    found: dict[str, None] = {}
+    fitting: dict[str, None] = {}
     for word in words:
         if word.lower().startswith(here.lower()) and word != here:
-            found[word.lower() if lower and word.isupper() else word] = None
-    return list(found)
+            fitting[word.lower() if lower and word.isupper() else word] = None
+    return list(fitting)
 
 
 def _of_command(text: str, session: Session, commands: Iterable[str]) -> tuple[str, list[str]]:

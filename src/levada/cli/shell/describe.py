@@ -109,27 +109,27 @@ def short_text(text: str, room: int, *, end: bool) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], wrapped: str = "") -> Table:
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for head in heads:
-        found.add_column(head, no_wrap=head != wrapped, overflow="ellipsis")
+        table.add_column(head, no_wrap=head != wrapped, overflow="ellipsis")
     for row in rows:
-        found.add_row(*(Text(cell) for cell in row))
-    return found
+        table.add_row(*(Text(cell) for cell in row))
+    return table
 
 
 def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[RenderableType]:
     """Streams in a line each, and below why one could not be counted."""
-    rows, told = [], []
+    rows, remarks = [], []
     for config in streams:
         counted = _counted(config, times)
         if isinstance(counted, LevadaError):
-            told.append(Text(f"{config.name}: {counted}"))
+            remarks.append(Text(f"{config.name}: {counted}"))
             counted = ("-", "", "")
         rows.append((config.name, config.path, config.format, *counted))
     fields = [", ".join(f"{name} {kind}" for name, kind in c.columns.items()) for c in streams]
     heads = ("stream", "path", "format", "elements", "from", "to")
     yield Grid(heads, rows, ("path", "stream"), ("fields", fields))
-    yield from told
+    yield from remarks
 
 
 def _counted(config: StreamConfig, times: Times) -> tuple[str, str, str] | LevadaError:

@@ -132,13 +132,13 @@ def needed_by(app: App, name: str) -> list[str]:
                 raise
             continue
         prepared[asked.name] = query
-    found, waiting = [], [name]
+    needed, waiting = [], [name]
     while waiting:
         each = waiting.pop()
-        if each not in found and each in prepared:
-            found.append(each)
+        if each not in needed and each in prepared:
+            needed.append(each)
             waiting += makers_read(prepared[each].algebra, known)
-    return found
+    return needed
 
 
 def _remarks(engine: Engine, name: str) -> Iterator[str]:

@@ -28,9 +28,9 @@ def shell(app: App, dialect: str | None) -> int:
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not on_terminal:
         console = Console(file=sys.stdout, highlight=False)
-        found = Interactive(session, console, from_lines(session, sys.stdin))
-        found.run()
-        return int(found.failed)
+        interactive = Interactive(session, console, from_lines(session, sys.stdin))
+        interactive.run()
+        return int(interactive.failed)
     console = Console(highlight=False)
     console.print("Levada: a query ends with ; or an empty line. \\? tells more, \\q ends.")
     warming = threading.Thread(target=warm, name="levada warm", daemon=True)

@@ -55,16 +55,16 @@ def _final(text: str) -> int | None:
     """Where the semicolon stands that ends the text; None if none does."""
     depth, last = 0, None
     stop = 0
-    for found in _TOKEN.finditer(text):
-        match found.lastgroup:
+    for token in _TOKEN.finditer(text):
+        match token.lastgroup:
             case "open":
                 depth += 1
             case "close":
                 depth -= 1
             case "end" if depth <= 0:
-                last = found.start()
-        if found.lastgroup != "skip" or not found.group().startswith(("#", "--")):
-            stop = found.start()
+                last = token.start()
+        if token.lastgroup != "skip" or not token.group().startswith(("#", "--")):
+            stop = token.start()
     return last if last == stop and last is not None and _nothing(text[last + 1 :]) else None
 
 

@@ -35,8 +35,8 @@ class Words(Completer):
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
         """The completions of the word before the cursor."""
-        here, found = candidates(document.text_before_cursor, self._session, COMMANDS)
-        for word in found:
+        here, words = candidates(document.text_before_cursor, self._session, COMMANDS)
+        for word in words:
             yield Completion(word, start_position=-len(here))
 
 
@@ -90,10 +90,10 @@ def history_file(state: str, home: Path) -> Path:
 
 def from_lines(session: Session, lines: TextIO) -> Callable[[], str]:
     """Reads statements from a text, to its end."""
-    found = statements_of(session, lines)
+    statements = statements_of(session, lines)
 
     def read() -> str:
-        for text in found:
+        for text in statements:
             return text
         raise EOFError
 

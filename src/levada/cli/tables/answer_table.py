@@ -35,15 +35,15 @@ class Answer:
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Takes a batch."""
-        found = rows_of(batch)
+        rows = rows_of(batch)
         with self._lock:
             self.variables = variables
             if self.rows < 2 * ENDS:
                 missing = 2 * ENDS - self.rows
-                self._first = _joined(self._first, found.head(missing))
-            self._last = _joined(self._last.tail(ENDS), found.tail(ENDS)).tail(ENDS)
-            self.rows += found.height
-            self.reports += found["report"].n_unique()
+                self._first = _joined(self._first, rows.head(missing))
+            self._last = _joined(self._last.tail(ENDS), rows.tail(ENDS)).tail(ENDS)
+            self.rows += rows.height
+            self.reports += rows["report"].n_unique()
             self._batches = [*self._batches, batch] if self.rows <= MOST_KEPT else []
         return []
 

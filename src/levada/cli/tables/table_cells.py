@@ -79,14 +79,14 @@ def rows_of(batch: Batch) -> pl.DataFrame:
 def grid(frame: pl.DataFrame, times: Times, prefixes: Prefixes, cut: int | None = None) -> Table:
     """Rows of texts as a table; ``cut``: before this row there are others, which are left out."""
     heads = [name for name in frame.columns if name != "report" or frame["report"].count()]
-    found = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
-        found.add_column(head, overflow="fold", no_wrap=head == "report")
+        table.add_column(head, overflow="fold", no_wrap=head == "report")
     for i, row in enumerate(frame.select(heads).iter_rows()):
         if i == cut:
-            found.add_row(*("..." for _ in heads))
-        found.add_row(*(_cell(head, value, times, prefixes) for head, value in _pairs(heads, row)))
-    return found
+            table.add_row(*("..." for _ in heads))
+        table.add_row(*(_cell(head, value, times, prefixes) for head, value in _pairs(heads, row)))
+    return table
 
 
 def _pairs(heads: Sequence[str], row: Sequence[object]) -> list[tuple[str, object]]:

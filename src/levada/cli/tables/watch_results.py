@@ -46,12 +46,12 @@ class Watching:
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Takes a batch of results."""
         if query in self._rows:
-            found = rows_of(batch)
+            rows = rows_of(batch)
             with self._lock:
                 before = self._rows[query]
-                both = [before, found.tail(self._most)] if before.width else [found]
+                both = [before, rows.tail(self._most)] if before.width else [rows]
                 self._rows[query] = pl.concat(both, how="vertical_relaxed").tail(self._most)
-                self._counts[query] += found.height
+                self._counts[query] += rows.height
         return []
 
     def __call__(self, progress: Progress) -> None:

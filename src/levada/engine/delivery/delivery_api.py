@@ -48,7 +48,7 @@ class DeliveryApi:
         if not self.temporary:
             self._deliveries.open(self._open())
         with self._registry.lock:
-            self._registry.found(query.name, query._lifetime)
+            self._registry.get(query.name, query._lifetime)
             self._deliveries.add(shape, query._lifetime, url, options)
         self._wake()
 

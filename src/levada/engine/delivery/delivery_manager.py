@@ -200,8 +200,8 @@ class Deliveries:
 
     def finished(self) -> list[Sent]:
         """The outputs of requests that are over, told once."""
-        found, self._finished = self._finished, []
-        return found
+        finished, self._finished = self._finished, []
+        return finished
 
     # -- between epochs --
 
@@ -311,10 +311,10 @@ class Deliveries:
             if self._checkpoint is None or self._over:
                 return
             # of two to one target the first is at work
-            own = {(d.query, d.target.name): d.told for d in reversed(self.all)}
-            if own != self._kept:
-                write_deliveries(self._checkpoint.root, list((self._before | own).values()))
-                self._kept, self._written = own, time.monotonic()
+            progress = {(d.query, d.target.name): d.progress for d in reversed(self.all)}
+            if progress != self._kept:
+                write_deliveries(self._checkpoint.root, list((self._before | progress).values()))
+                self._kept, self._written = progress, time.monotonic()
 
 
 def _left(delivery: Delivery, entries: Sequence[Entry]) -> bool:

@@ -89,7 +89,7 @@ class Delivery:
         )
 
     @property
-    def told(self) -> Delivered:
+    def progress(self) -> Delivered:
         """What the checkpoint is to know of it."""
         at = self.position
         return Delivered(
@@ -174,8 +174,8 @@ class Delivery:
     def _end(self, why: str) -> None:
         """It is over without all that it was to have."""
         self.over = True
-        told = f"The output of the query {self.query} that was dropped ends without all: {why}"
-        warnings.warn(told, stacklevel=2)
+        message = f"The output of the query {self.query} that was dropped ends without all: {why}"
+        warnings.warn(message, stacklevel=2)
         self._stopping.set()
 
     def _fail(self, error: LevadaError) -> None:
@@ -197,10 +197,10 @@ class Delivery:
     def _deliver(self) -> None:
         """Opens the target, and goes on until it fails or is told to end."""
         known = None if self.known is None else self.position
-        found = self.target.open(known)
+        position = self.target.open(known)
         cursor = Cursor(self.root)
         ends, entries = self.ends, cursor.read_new()
-        self._settle(found, cursor)
+        self._settle(position, cursor)
         self._say("")
         while not self._stopping.is_set():
             for entry in entries:
@@ -224,41 +224,41 @@ class Delivery:
         first = max(self.position.epoch, self.begins)
         return first < entry.epoch <= self.ends and self.query in entry.queries
 
-    def _settle(self, found: Position | None, cursor: Cursor) -> None:
+    def _settle(self, position: Position | None, cursor: Cursor) -> None:
         """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
-        if found is None:
-            found = Position(report=gone)
-        elif not self.target.skips and found.epoch >= self.begins:  # else of a query before
-            unknown = self.known is None and cursor.first > found.epoch + 1
-            if unknown or gone > found.report:
+        if position is None:
+            position = Position(report=gone)
+        elif not self.target.skips and position.epoch >= self.begins:  # else of a query before
+            unknown = self.known is None and cursor.first > position.epoch + 1
+            if unknown or gone > position.report:
                 raise SinkError(
                     f"Reports of {self.query} are not kept any more that {self.target.name} has "
                     "not had: Levada has run without this output.",
                     hint="Say lost=skip to go on without them, or name another target.",
                 )
-        self.position = found
+        self.position = position
         # a target that was restored may be behind what the checkpoint knows of it
-        self.reached = min(self.reached, max(found.epoch, self.begins))
+        self.reached = min(self.reached, max(position.epoch, self.begins))
         self.has_asked = True
-        self.known = self.told
+        self.known = self.progress
         self.changed(True)  # before anything is written
 
     def _write(self, entry: Entry) -> None:
-        found = self._archive.read(entry, self.query)
-        if found is None:
+        archived = self._archive.read(entry, self.query)
+        if archived is None:
             raise SinkError(f"The results of {self.query} in epoch {entry.epoch} are gone.")
-        position = Position(entry.epoch, entry.last(self.query), found.query.since)
-        self.target.write(Piece(found.query, found.batch, position))
+        position = Position(entry.epoch, entry.last(self.query), archived.query.since)
+        self.target.write(Piece(archived.query, archived.batch, position))
         self.position = position
         self._tell_unwritable(entry.epoch)
 
     def _tell_unwritable(self, epoch: int) -> None:
         """Writes the results that the target's format could not hold as dead letters."""
-        if found := self.target.unwritable:
+        if unwritable := self.target.unwritable:
             part = 1000 + crc32(f"{self.query} {self.target.name}".encode()) % 9000
-            letters = [each.letter() for each in found]
+            letters = [each.letter() for each in unwritable]
             LetterFiles(self.letters or self.root).publish(Letter.DEAD, epoch, letters, part)
-            found.clear()
-            told = f"{self.target.name} cannot hold some results of the query {self.query}"
-            warnings.warn(f"{told}: they are dead letters.", stacklevel=2)
+            unwritable.clear()
+            message = f"{self.target.name} cannot hold some results of the query {self.query}"
+            warnings.warn(f"{message}: they are dead letters.", stacklevel=2)

@@ -56,11 +56,11 @@ class Requested:
 
     def end(self, name: str, epoch: int) -> list[str]:
         """Those of a query that was dropped after an epoch are to end; their URLs for people."""
-        told, kept = [], []
+        urls, kept = [], []
         for sent in self._ledger.outputs:
             if sent.query == name and sent.ends == MAX:
                 ended = msgspec.structs.replace(sent, ends=epoch)
-                told.append(self._deliveries.shown(sent))
+                urls.append(self._deliveries.shown(sent))
                 self._new = [new for new in self._new if new[1] is not sent]
                 if sent.begins == epoch:
                     continue  # no epoch has had it
@@ -68,7 +68,7 @@ class Requested:
                 sent = ended
             kept.append(sent)
         self._ledger.outputs = kept
-        return told
+        return urls
 
     def settle(self) -> bool:
         """Those that are over leave the ledger; whether there were any."""

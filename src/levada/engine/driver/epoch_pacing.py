@@ -62,9 +62,9 @@ class EpochPacing:
 
     def degrees(self, executor: Executor, last: Manifest | None) -> PartitionCountPolicy:
         """What decides how many partitions there are, after the last epoch of the run before."""
-        known, own = chosen_of(last), self.balancing
+        known, balancing = chosen_of(last), self.balancing
         degrees = PartitionCountPolicy(
-            self.degree, self.cores, executor, elapsed, balancing=own, known=known
+            self.degree, self.cores, executor, elapsed, balancing=balancing, known=known
         )
         degrees.pace.interval = Interval(self.interval)
         return degrees

@@ -72,16 +72,16 @@ class QueryExpiry:
         passed: list[Registered] = []
         while self._ends and self._ends[0][0] < farthest:
             passed.append(heappop(self._ends)[2])
-        found = []
+        expired = []
         for query in filter(self._stands, passed):
             plan = query.lifetime.query
             assert plan is not None, "it stood in a plan when it was pushed"
-            own = (last.streams.get(s, StreamRecord()).watermark for s in plan.streams)
-            if plan.until < min(own, default=MAX):
-                found.append(query)
+            watermarks = (last.streams.get(s, StreamRecord()).watermark for s in plan.streams)
+            if plan.until < min(watermarks, default=MAX):
+                expired.append(query)
             else:
                 self._push(query)
-        return found
+        return expired
 
     def _stands(self, query: Registered) -> bool:
         """Whether it is there, and not suspended: of that it is still told."""

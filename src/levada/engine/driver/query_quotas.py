@@ -80,11 +80,11 @@ class QueryQuotas:
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")
         new = counts and manifest.epoch != self._epoch
-        found = self._often(manifest, epochs.load_plan(manifest.plan)) if new else {}
+        excesses = self._often(manifest, epochs.load_plan(manifest.plan)) if new else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
-            found[name] = ExcessError(message, limit="state")
+            excesses[name] = ExcessError(message, limit="state")
         if index is not None:
             for name in manifest.sizes:
                 most = self._limits.of(name).kept
@@ -93,16 +93,16 @@ class QueryQuotas:
                         f"{index.sizes[name]:,} bytes of its results are kept; "
                         f"the limit is {most:,}."
                     )
-                    found[name] = ExcessError(message, limit="kept")
-        return found
+                    excesses[name] = ExcessError(message, limit="kept")
+        return excesses
 
     def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
-        told = manifest.counts.frame()
+        counts = manifest.counts.frame()
         if self._behind:
-            told, _ = merge_counts([self._rows, told])
+            counts, _ = merge_counts([self._rows, counts])
         else:
             self._empty, self._before = Counter(), self._known
-        self._rows = told
+        self._rows = counts
         self._known = sum(record.elements for record in manifest.streams.values())
         self._epoch, self._behind = manifest.epoch, manifest.behind
         for name, times in manifest.shown_reports.items():
@@ -132,7 +132,7 @@ class QueryQuotas:
             return {}
         rows = self._rows
         rows = rows.where((rows["most"] > TIMELESS) & (rows["reports"] > MOST_OF_A_ROW))
-        found = {}
+        excesses = {}
         read = np.full(rows.n, max(self._known - self._before, 0), np.float64)
         span = np.maximum(rows["most"] - rows["least"], 0)
         over = rows["n"] > most_at_rate(self._least("rate"), span, read)
@@ -142,8 +142,8 @@ class QueryQuotas:
         for i, name in enumerate(names_of(plan, rows)):
             rate, n = self._limits.of(name).rate, int(rows["n"][i])
             if rate and n > most_at_rate(rate, span[i : i + 1], read[i : i + 1])[0]:
-                found[name] = too_many_reports(n, int(span[i]), rate, says="has made")
-        return found
+                excesses[name] = too_many_reports(n, int(span[i]), rate, says="has made")
+        return excesses
 
     def _living(self, plan: Plan, at: Bools) -> Frame:
         rows = self._rows.where(at)

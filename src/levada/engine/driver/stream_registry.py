@@ -100,8 +100,10 @@ class Streams:
                     pass  # a query reads it now
                 else:
                     self._spools.remove_stream(name)
-                    told = f"The stream {name} was taken away while an engine ran, and is not read."
-                    warnings.warn(f"{told} levada add-stream takes it in again.", stacklevel=2)
+                    message = (
+                        f"The stream {name} was taken away while an engine ran, and is not read."
+                    )
+                    warnings.warn(f"{message} levada add-stream takes it in again.", stacklevel=2)
                     continue
             del ledger.left[name]
 
@@ -113,11 +115,11 @@ class Streams:
             if named.name not in declared:
                 self._restore_one(named, config)
             elif _identity(declared[named.name]) != _identity(config):
-                told = (
+                message = (
                     f"The stream {named.name} is declared otherwise than when it was added: that "
                     "declaration holds."
                 )
-                warnings.warn(told, stacklevel=2)
+                warnings.warn(message, stacklevel=2)
                 continue
             else:
                 named = msgspec.structs.replace(named, owner="")  # it is the program's
@@ -205,8 +207,8 @@ class Streams:
                 config = spool.config
             check_regular(name, config.path)
             config = columns_of(config, None)
-            found = source_of(config, self._root / "scratch")
-            found.discover()
+            stream_source = source_of(config, self._root / "scratch")
+            stream_source.discover()
             columns = list(spool.columns) if isinstance(spool, PythonSpool) else []
             last = self._checkpoint.last
             before = 0 if last is None else last.plan
@@ -217,7 +219,7 @@ class Streams:
             if folder:
                 shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
             raise
-        self._sources[name] = found
+        self._sources[name] = stream_source
         self._registry.add_stream(config, declared)
 
     def _note(self, named: Named, *, durably: bool) -> None:
@@ -260,11 +262,11 @@ class Streams:
     def _free(self, folder: str) -> str:
         """A folder for a new spool: what another stream of its name has written may be there."""
         taken = {name for left in self.ledger.left.values() for name in left.folders}
-        number, found = 0, folder
-        while found in taken or (self._root / "spool" / found).exists():
+        number, candidate = 0, folder
+        while candidate in taken or (self._root / "spool" / candidate).exists():
             number += 1
-            found = f"{folder}-{number}"
-        return found
+            candidate = f"{folder}-{number}"
+        return candidate
 
     def remove(self, name: str, *, asked: bool = False) -> None:
         """Takes a stream away. ``asked``: by a request, so that it does not come again though the
@@ -276,10 +278,10 @@ class Streams:
             self._registry.remove_stream(name)
             assert config is not None and declared is not None, "it was there"
             others = [named for named in ledger.streams if named.name != name]
-            own = len(others) < len(ledger.streams)
+            was_added = len(others) < len(ledger.streams)
             before = ledger.left.get(name, RemovedStream())
             folder = [] if self._spools.spool_of(name) is None else [_folder(config)]
-            said = _identity(declared) if asked and not own else ""
+            said = _identity(declared) if asked and not was_added else ""
             ledger.streams = others
             ledger.left[name] = RemovedStream(said, [*before.folders, *folder])
             if not asked:  # else with the request

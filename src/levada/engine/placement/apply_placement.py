@@ -79,7 +79,7 @@ def warn_about_unknown_tasks(placed: TaskPlacement | None, plan: Plan | None) ->
     """Says which tasks a placement has of stages that a plan has not, and goes by the rest."""
     if placed is None or plan is None:
         return
-    tasks = [found for name in placed.machine if (found := _TASK.fullmatch(name))]
+    tasks = [match for name in placed.machine if (match := _TASK.fullmatch(name))]
     if beyond := [task[0] for task in tasks if not 1 <= int(task[1]) <= plan.stages]:
         more = f" and {len(beyond) - 1} more" if beyond[1:] else ""
         have = f"{plan.stages} stage{'s' * (plan.stages > 1)}"
@@ -112,7 +112,7 @@ def _settled(wish: PlacementOption, checkpoint: Checkpoint) -> TaskPlacement:
 
 def _check(wish: PlacementOption, root: Path, parts: int) -> None:
     hint = "Place for as many, or start in an empty folder, with Engine(partitions=..)."
-    tasks = [found for name in wish.machine if (found := _TASK.fullmatch(name))]
+    tasks = [match for name in wish.machine if (match := _TASK.fullmatch(name))]
     beyond = next((t[0] for t in tasks if int(t[2]) >= parts), None)
     if beyond is not None:
         raise UsageError(

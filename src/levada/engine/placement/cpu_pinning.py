@@ -47,7 +47,8 @@ def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | N
         ) from error
     places = dict(zip(machine.places, map(list, machine.processors), strict=True))
     warnings.warn(
-        f"Tasks are bound to processors: {told(places)}. Epochs in the driver's process are not.",
+        f"Tasks are bound to processors: {describe_pinning(places)}. "
+        "Epochs in the driver's process are not.",
         stacklevel=4,
     )
     return Bound(Path(pin).name, places)
@@ -80,8 +81,8 @@ def _check_host(pin: str | os.PathLike[str], spark: object, master: str) -> None
 
 def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collection[int]) -> None:
     """Raises ``UsageError`` that names the processors that this process may not run on."""
-    for place, own in zip(machine.places, machine.processors, strict=True):
-        if gone := [number for number in own if number not in allowed]:
+    for place, processors in zip(machine.places, machine.processors, strict=True):
+        if gone := [number for number in processors if number not in allowed]:
             raise UsageError(
                 f"The machine file {pin} has processors in {place} on which this process may not "
                 f"run: {_list(gone)}. It may on {_list(sorted(allowed))}.",
@@ -89,16 +90,16 @@ def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collec
             )
 
 
-def told(places: Mapping[str, Collection[int]]) -> str:
+def describe_pinning(places: Mapping[str, Collection[int]]) -> str:
     """Which partitions go to the processors of which place.
 
-    >>> told({"left": [0, 1], "right": [2]})
+    >>> describe_pinning({"left": [0, 1], "right": [2]})
     'partitions 0, 2, .. to 0, 1 (left); partitions 1, 3, .. to 2 (right)'
     """
     n = len(places)
     parts = [
-        f"partitions {i}, {i + n}, .. to {_list(own)} ({place})"
-        for i, (place, own) in enumerate(places.items())
+        f"partitions {i}, {i + n}, .. to {_list(processors)} ({place})"
+        for i, (place, processors) in enumerate(places.items())
     ]
     return "; ".join(parts)
 

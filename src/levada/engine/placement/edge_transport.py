@@ -54,14 +54,14 @@ class EdgeStatus:
     by_file: float = -1.0
 
 
-def carried_status(told: TransportStats | None) -> CarriedStatus | None:
+def carried_status(stats: TransportStats | None) -> CarriedStatus | None:
     """What a manifest has; None: it is of an earlier version."""
-    if told is None:
+    if stats is None:
         return None
-    return CarriedStatus(*_sum(list(told.stages.values())), told.missed, told.rest)
+    return CarriedStatus(*_sum(list(stats.stages.values())), stats.missed, stats.rest)
 
 
-def carried(found: CarriedStatus | None) -> Iterator[str]:
+def carried(status: CarriedStatus | None) -> Iterator[str]:
     """What is told of blobs, if some went from process to process.
 
     >>> print(*carried(CarriedStatus(12, 4_000_000, 30, 9_000, 1, 16)))  # doctest: +ELLIPSIS
@@ -69,15 +69,15 @@ def carried(found: CarriedStatus | None) -> Iterator[str]:
     >>> list(carried(CarriedStatus()))
     []
     """
-    if found is None or not (found.filed or found.shuffled or found.missed):
+    if status is None or not (status.filed or status.shuffled or status.missed):
         return
     yield (
-        f"{found.filed:,} blobs ({found.filed_bytes / 1e6:,.1f} MB) went by file on one host, "
-        f"{found.shuffled:,} ({found.shuffled_bytes / 1e6:,.1f} MB) through the shuffle."
+        f"{status.filed:,} blobs ({status.filed_bytes / 1e6:,.1f} MB) went by file on one host, "
+        f"{status.shuffled:,} ({status.shuffled_bytes / 1e6:,.1f} MB) through the shuffle."
     )
-    if found.missed:
-        jobs = f"{found.missed:,} job{'s' * (found.missed != 1)}"
-        rest = f"; the next {found.rest:,} go so, too" if found.rest else ""
+    if status.missed:
+        jobs = f"{status.missed:,} job{'s' * (status.missed != 1)}"
+        rest = f"; the next {status.rest:,} go so, too" if status.rest else ""
         yield (
             f"In {jobs} a file was not there (a task ran on another host, or an executor had "
             f"ended): all was run again by value{rest}."
@@ -95,21 +95,21 @@ def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
     """Those of a plan, in its order, as a manifest's epoch ran."""
     names = {n: f"{type(node.step).__name__} {n}" for n, node in plan.nodes.items()}
     apart = manifest.costs is None or manifest.costs.last.way == SPREAD
-    found = []
+    edges = []
     for number in plan.order:
         node = plan.nodes[number]
         for to in node.consumers:
             ends, stages = (names[number], names[to.node]), (node.stage, to.stage)
             if not apart or (to.edge.exchange is None and stages[0] == stages[1]):
-                found.append(EdgeStatus(*ends, "fused"))
+                edges.append(EdgeStatus(*ends, "fused"))
             else:
-                found.append(EdgeStatus(*ends, *_state(manifest.carried, range(*stages))))
-    return found
+                edges.append(EdgeStatus(*ends, *_state(manifest.carried, range(*stages))))
+    return edges
 
 
-def _state(told: TransportStats | None, hops: range) -> tuple[State, float]:
+def _state(stats: TransportStats | None, hops: range) -> tuple[State, float]:
     """How rows get from stage to stage: one hop behind each of these."""
-    stages = {} if told is None else told.stages
+    stages = {} if stats is None else stats.stages
     _, filed, _, shuffled = _sum([stages.get(hop + 1, [0] * 4) for hop in hops])
     if not filed + shuffled:
         return "unknown", -1.0

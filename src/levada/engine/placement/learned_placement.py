@@ -150,7 +150,7 @@ class Learner:
         blocks = known(there)
         if not _rows(blocks):
             return [], f"In the slice {slice_} nothing was sent to groups: nothing is learned."
-        told = [
+        remarks = [
             f"{1 - _rows(some) / _rows(of):.0%} of what was sent in {slice_} {said}: it is learned "
             "from the rest."
             for some, of, said in (
@@ -159,7 +159,7 @@ class Learner:
             )
             if _rows(some) < _rows(of)
         ]
-        return blocks, " ".join(told)
+        return blocks, " ".join(remarks)
 
     def _placed(self, blocks: list[Block]) -> tuple[PlacementOption, Ints, SendGraph]:
         """Where a graph's tasks would best be, from where they are now."""
@@ -168,8 +168,8 @@ class Learner:
         problem = replace(problem, bound=max(BOUND, evenest(problem)))
         if self._groups is None:
             # a greedy pass: METIS' cuts are no start, since METIS prints among results
-            own = net(problem)
-            before = attach(own, by_weight(own), 1.0 / problem.machines, True)
+            network = net(problem)
+            before = attach(network, by_weight(network), 1.0 / problem.machines, True)
             moves = len(graph.tasks)
         else:
             before, moves = self._present(graph, self._groups), int(STEP * len(graph.tasks))

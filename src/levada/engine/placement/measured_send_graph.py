@@ -61,8 +61,8 @@ def counted_by(blocks: Iterable[Block]) -> int:
 
 def _less(every: list[Block], some: list[Block]) -> str:
     """How much less some blocks are; "" if they are as much."""
-    rows, own = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
-    return f"{rows - own:,} of {rows:,} rows ({1 - own / rows:.1%})" if own < rows else ""
+    rows, part = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
+    return f"{rows - part:,} of {rows:,} rows ({1 - part / rows:.1%})" if part < rows else ""
 
 
 def _tell(sentence: str) -> None:

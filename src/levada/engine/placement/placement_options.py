@@ -47,12 +47,12 @@ def read_wish(place: str | os.PathLike[str]) -> PlacementOption | None:
     if place in ("", OFF):
         return None
     path = Path(place)
-    found = placements.read_file(path)
-    groups = finest(found.machine, str(path))
-    others = {name: at for name, at in found.machine.items() if not is_group(name)}
+    placement = placements.read_file(path)
+    groups = finest(placement.machine, str(path))
+    others = {name: at for name, at in placement.machine.items() if not is_group(name)}
     if (groups < 0).all() and not others:
         raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
-    if found.vain:
+    if placement.vain:
         warnings.warn(
             f"{path} was made of a send graph that no placement helps: the run does not go by it "
             '(it does without the line "vain").',
@@ -60,7 +60,7 @@ def read_wish(place: str | os.PathLike[str]) -> PlacementOption | None:
         )
         return None
     return PlacementOption(
-        str(path), found.machines, groups, others, found.predicted, found.between
+        str(path), placement.machines, groups, others, placement.predicted, placement.between
     )
 
 
@@ -82,10 +82,10 @@ def read_learning(place: str | os.PathLike[str], master: str) -> LearnPlacementO
     >>> read_learning("learn:3", "local[2]"), read_learning("off", "local[2]")
     (LearnPlacementOption(machines=3), None)
     """
-    found = _WISH.fullmatch(place) if isinstance(place, str) else None
-    if found is None:
+    match = _WISH.fullmatch(place) if isinstance(place, str) else None
+    if match is None:
         return None
-    said = found[1]
+    said = match[1]
     if said is None and (cluster := _LOCAL_CLUSTER.fullmatch(master)) is not None:
         said = cluster[1]
     if said is None:

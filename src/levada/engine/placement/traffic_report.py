@@ -130,12 +130,12 @@ def flows_of(slice_: str, sent: SentCounts, plan: Plan, manifest: Manifest) -> F
 
 def _edges(links: Links) -> list[Edge]:
     total = sum(size for to in links.values() for _, size, _ in to.values()) or 1
-    found = [
+    edges = [
         Edge(source, target, rows, size, blobs, size / total)
         for source, to in links.items()
         for target, (rows, size, blobs) in to.items()
     ]
-    return sorted(found, key=lambda e: (-e.bytes, flow_order(e.source), flow_order(e.target)))
+    return sorted(edges, key=lambda e: (-e.bytes, flow_order(e.source), flow_order(e.target)))
 
 
 def stage_of(task: str) -> str:
@@ -166,12 +166,14 @@ def _tasks(sent: SentCounts) -> list[Load]:
         Load(
             name,
             sent.cpu[name],
-            _by(sent.cpu[name] * len(own), sum(sent.cpu[each] for each in own), 1.0),
+            _by(
+                sent.cpu[name] * len(stage_tasks), sum(sent.cpu[each] for each in stage_tasks), 1.0
+            ),
             rows[name],
-            _by(rows[name], sum(rows[each] for each in own), 0.0),
+            _by(rows[name], sum(rows[each] for each in stage_tasks), 0.0),
         )
-        for own in of_stage.values()
-        for name in own
+        for stage_tasks in of_stage.values()
+        for name in stage_tasks
     ]
 
 
@@ -185,47 +187,52 @@ def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottlene
         return None
     worst = max(tasks, key=lambda load: load.cpu)
     stage = stage_of(worst.name)
-    own = [load for load in tasks if stage_of(load.name) == stage]
-    seconds = sum(load.cpu for load in own)
+    stage_tasks = [load for load in tasks if stage_of(load.name) == stage]
+    seconds = sum(load.cpu for load in stage_tasks)
     operator, taken = _dearest(stage, sent.nodes, plan)
-    found = Bottleneck(
+    bottleneck = Bottleneck(
         worst.name,
         stage,
-        len(own),
+        len(stage_tasks),
         seconds / total,
         operator,
         min(taken / seconds, 1.0) if seconds else 0.0,
-        len(own) > 1 and worst.times >= SKEWED,
+        len(stage_tasks) > 1 and worst.times >= SKEWED,
     )
-    return replace(found, sentence=_why(worst, found))
+    return replace(bottleneck, sentence=_why(worst, bottleneck))
 
 
 def _dearest(stage: str, seconds: Mapping[str, float], plan: Plan) -> tuple[str, float]:
     """The operator of a stage that took most, and its seconds."""
-    own = {
+    stage_seconds = {
         name: s
         for name, s in seconds.items()
         if name.isdigit()
         and int(name) in plan.nodes
         and f"stage {plan.nodes[int(name)].stage}" == stage
     }
-    if not own:
+    if not stage_seconds:
         return "", 0.0
-    name = max(own, key=own.__getitem__)
-    return f"{type(plan.nodes[int(name)].step).__name__} {name}", own[name]
+    name = max(stage_seconds, key=stage_seconds.__getitem__)
+    return f"{type(plan.nodes[int(name)].step).__name__} {name}", stage_seconds[name]
 
 
-def _why(worst: Load, found: Bottleneck) -> str:
+def _why(worst: Load, bottleneck: Bottleneck) -> str:
     """What bounds the epochs, and why."""
     head = f"The bottleneck is {worst.name}, with {worst.cpu:,.2f} s of CPU time"
-    many = f"{found.tasks} task{'s' * (found.tasks != 1)}"
-    most = f", {found.operator_part:.0%} of it by {found.operator}" if found.operator else ""
-    where = f"{found.stage} has {found.part:.0%} of all CPU time in {many}{most}"
-    if not found.skewed:
+    many = f"{bottleneck.tasks} task{'s' * (bottleneck.tasks != 1)}"
+    most = (
+        f", {bottleneck.operator_part:.0%} of it by {bottleneck.operator}"
+        if bottleneck.operator
+        else ""
+    )
+    where = f"{bottleneck.stage} has {bottleneck.part:.0%} of all CPU time in {many}{most}"
+    if not bottleneck.skewed:
         return f"{head}: {where}."
-    did = "sent" if found.stage == READING else "got"
-    share = f"it {did} {worst.part:.0%} of their rows, where an even share is {1 / found.tasks:.0%}"
-    if worst.part * found.tasks < SKEWED:
+    did = "sent" if bottleneck.stage == READING else "got"
+    even = 1 / bottleneck.tasks
+    share = f"it {did} {worst.part:.0%} of their rows, where an even share is {even:.0%}"
+    if worst.part * bottleneck.tasks < SKEWED:
         share += ": its rows cost more than those of others"
     return f"{head}, {worst.times:.1f} times the mean of its stage: {share}; {where}."
 
@@ -265,8 +272,8 @@ def _machines(placed: Preferences | None) -> dict[str, int]:
 
 
 def _named(executor: str, machine: Mapping[str, int]) -> str:
-    own = f"executor {executor}"
-    return f"machine {machine[executor]} ({own})" if executor in machine else own
+    label = f"executor {executor}"
+    return f"machine {machine[executor]} ({label})" if executor in machine else label
 
 
 def _order(executor: str, machine: Mapping[str, int]) -> tuple[int, int, str]:

@@ -48,10 +48,10 @@ def executor_of(
         from levada.runtime.spark.executor_checks import ExecutorChecks
         from levada.runtime.spark.spark_executor import SparkExecutor
 
-        found = SparkExecutor(spark, bound=bound)
-        if kept and found.homes is not None:
-            found.sight = ExecutorChecks(spark, found, root, read)
-        return found
+        executor = SparkExecutor(spark, bound=bound)
+        if kept and executor.homes is not None:
+            executor.sight = ExecutorChecks(spark, executor, root, read)
+        return executor
     from levada.runtime.spark.spark_startup import start_late
 
     late = start_late(master, root / "spark-local", kept=kept, read=read, bound=bound)

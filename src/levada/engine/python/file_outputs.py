@@ -28,7 +28,7 @@ class Files:
     state: bool = False
 
     @classmethod
-    def given(
+    def from_options(
         cls,
         folder: str | os.PathLike[str] | None,
         form: str,
@@ -39,7 +39,7 @@ class Files:
     ) -> Files | None:
         """As they are said; without a folder there are none. Raises ``UsageError``.
 
-        >>> Files.given("out", "csv", terms=False, overwrite=False).form
+        >>> Files.from_options("out", "csv", terms=False, overwrite=False).form
         <Format.CSV: 'csv'>
         """
         if folder is None:

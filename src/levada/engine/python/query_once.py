@@ -47,8 +47,8 @@ def query(
     'http://e/a'
     """
     with Engine(spark=False, ontology=ontology) as engine:
-        for name, given in (streams or {}).items():
-            source, said = given if _has_options(given) else (given, {})
+        for name, value in (streams or {}).items():
+            source, said = value if _has_options(value) else (value, {})
             # its own errors say what is wrong with a word
             engine.stream(name, cast(StreamSource, source), **cast(StreamOptions, said))
         for part, graph in _parts(static):
@@ -60,11 +60,11 @@ def query(
         return all_of(asked)
 
 
-def _has_options(given: object) -> TypeGuard[tuple[StreamSource, Mapping[str, object]]]:
+def _has_options(value: object) -> TypeGuard[tuple[StreamSource, Mapping[str, object]]]:
     """A source is never a mapping, so a pair whose second part is one has options."""
-    if not isinstance(given, tuple) or len(given) != 2:
+    if not isinstance(value, tuple) or len(value) != 2:
         return False
-    return isinstance(given[1], Mapping) and not isinstance(given[0], Mapping)
+    return isinstance(value[1], Mapping) and not isinstance(value[0], Mapping)
 
 
 def _parts(static: Statics | None) -> list[tuple[StaticSource, str | None]]:

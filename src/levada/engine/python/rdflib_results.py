@@ -39,9 +39,9 @@ def _fill(graph: rdflib.Graph, texts: pl.DataFrame, known: dict[str, Identifier]
 def _result(form: Form, texts: pl.DataFrame) -> Result:
     """Of ASK with reports, a solution a report."""
     if form is Form.ASK and "report" not in texts.columns:
-        found = Result("ASK")
-        found.askAnswer = bool(texts.height and texts["boolean"][0])
-        return found
+        result = Result("ASK")
+        result.askAnswer = bool(texts.height and texts["boolean"][0])
+        return result
     if "report" in texts.columns:
         time = pl.col("report").cast(pl.Datetime("ms")).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
         texts = texts.with_columns(report=_literal(time, "dateTime"))
@@ -49,13 +49,13 @@ def _result(form: Form, texts: pl.DataFrame) -> Result:
         if name in texts.columns and texts[name].dtype != pl.String:
             texts = texts.with_columns(_literal(pl.col(name).cast(pl.String), kind).alias(name))
     known = _terms(texts)
-    found = Result("SELECT")
-    found.vars = [rdflib.Variable(name) for name in texts.columns]
-    found.bindings = [
-        {v: known[t] for v, t in zip(found.vars, row, strict=True) if t is not None}
+    result = Result("SELECT")
+    result.vars = [rdflib.Variable(name) for name in texts.columns]
+    result.bindings = [
+        {v: known[t] for v, t in zip(result.vars, row, strict=True) if t is not None}
         for row in texts.iter_rows()
     ]
-    return found
+    return result
 
 
 def _literal(lexical: pl.Expr, name: str) -> pl.Expr:

@@ -58,11 +58,11 @@ class Tabular(ABC):
     def to_arrow(self, *, terms: bool = False) -> pa.Table:
         """The same as a table of Arrow; a field's metadata says what was decided of a column."""
         table = self._table()
-        found: dict[str, Typed] = {}
+        column_types: dict[str, Typed] = {}
         frame = table.texts
         if not terms:
-            frame, found = typed_frame(frame)
-        return arrow_table(frame, found, table.query)
+            frame, column_types = typed_frame(frame)
+        return arrow_table(frame, column_types, table.query)
 
     def to_pandas(self, *, terms: bool = False) -> pd.DataFrame:
         """The same as a frame of pandas, decimals as float64, integers beyond 64 bits as ints.
@@ -101,18 +101,18 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     Int64Dtype()
     """
     pandas_module("to_pandas")
-    found = table.to_pandas(date_as_object=False)
+    frame = table.to_pandas(date_as_object=False)
     for i, field in enumerate(table.schema):
         column = table.column(i)
         if pa.types.is_decimal(field.type):
-            values = found.iloc[:, i]
+            values = frame.iloc[:, i]
             if (field.metadata or {}).get(b"levada.kind") == b"integer":
-                found[field.name] = values.map(int, na_action="ignore").astype(object)
+                frame[field.name] = values.map(int, na_action="ignore").astype(object)
             else:
-                found[field.name] = values.astype("float64")
+                frame[field.name] = values.astype("float64")
         elif column.null_count and (
             pa.types.is_boolean(field.type) or pa.types.is_integer(field.type)
         ):
             nullable = "boolean" if pa.types.is_boolean(field.type) else "Int64"
-            found[field.name] = column.to_pandas(integer_object_nulls=True).astype(nullable)
-    return found
+            frame[field.name] = column.to_pandas(integer_object_nulls=True).astype(nullable)
+    return frame

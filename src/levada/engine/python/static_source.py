@@ -27,8 +27,8 @@ def static_sources(source: StaticSource, graph: str | None) -> Iterator[tuple[So
     else:
         for part in parts():
             name = str(part.identifier)
-            own = graph or (None if name == _DEFAULT else name)
-            yield graph_lines(part).to_list(), own
+            part_graph = graph or (None if name == _DEFAULT else name)
+            yield graph_lines(part).to_list(), part_graph
 
 
 def _line(item: str | Sequence[object]) -> str:

@@ -71,14 +71,14 @@ def first_rows(config: StreamConfig) -> RowSample | None:
 
 
 def _rows(config: StreamConfig, reference: FileSplit) -> RowSample:
-    found = read(reference, config)
+    content = read(reference, config)
     if config.tabular:
-        assert found.rows is not None, "a table has rows"
-        rows = tuples_of(found.rows, config, reference, late_below=MIN, future_above=MAX)
+        assert content.rows is not None, "a table has rows"
+        rows = tuples_of(content.rows, config, reference, late_below=MIN, future_above=MAX)
         return RowSample(rows.ts, {name: _hashes(c) for name, c in rows.columns.items()})
-    assert found.text is not None, "RDF is text"
+    assert content.text is not None, "RDF is text"
     triples = parse(
-        found.text, quads=reference.format == "nq", timed=config.timed, seed=SEED,
+        content.text, quads=reference.format == "nq", timed=config.timed, seed=SEED,
         document=reference.document, unit_power=config.unit_power,
     )  # fmt: skip
     elements = elements_of(
@@ -92,11 +92,11 @@ def _rows(config: StreamConfig, reference: FileSplit) -> RowSample:
 def _hashes(column: TupleColumn) -> Words:
     """A number for each value, equal for equal ones of a type."""
     if column.text is not None:
-        found = column.text.hash(seed=SEED).to_numpy()
+        hashes = column.text.hash(seed=SEED).to_numpy()
     else:
         values = column.man if column.man is not None else column.facet("d").view(np.int64)
-        found = values.astype(np.uint64) * np.uint64(2) + np.uint64(1)
-    return np.where(column.kind == Kind.UNBOUND, np.uint64(0), found.astype(np.uint64))
+        hashes = values.astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    return np.where(column.kind == Kind.UNBOUND, np.uint64(0), hashes.astype(np.uint64))
 
 
 def _together(parts: Sequence[RowSample]) -> RowSample | None:

@@ -41,12 +41,12 @@ class Reader:
         """The epochs that there are and have not been read, with their numbers."""
         newest = max(epochs_there(self._root), default=0)
         while self._next <= newest:
-            found = self._read(self._next)
-            if found is None and self._begun:
+            results = self._read(self._next)
+            if results is None and self._begun:
                 self.missed += 1
-            elif found is not None:
+            elif results is not None:
                 self._begun = True
-                yield self._next, found
+                yield self._next, results
             self._next += 1
             self._sign.require_epoch(self._next)
         self._sign.require_epoch(self._next)

@@ -148,15 +148,15 @@ def _over(partitions: Mapping[int, float], now: int) -> str:
 
 def _last(choice: ChoiceStatus) -> str:
     head = f"Epoch {choice.epoch}, of {choice.elements:,} elements, ran {WORDS[choice.way]}"
-    own = choice.predicted.get(choice.way)
-    if own is None:
+    predicted = choice.predicted.get(choice.way)
+    if predicted is None:
         return f"{head}: {choice.took:,.1f} ms; nothing was known to predict it by."
     others = (
         f"; {WORDS[way]} {ms:,.1f}"
         for way, ms in choice.predicted.items()
         if way not in (choice.way, "here")
     )
-    return f"{head}: {choice.took:,.1f} ms, predicted {own:,.1f}{''.join(others)}."
+    return f"{head}: {choice.took:,.1f} ms, predicted {predicted:,.1f}{''.join(others)}."
 
 
 def named(costs: Costs, plan: Plan) -> CostsStatus:
@@ -193,14 +193,14 @@ def candidates(costs: CostsStatus) -> Iterator[list[tuple[str, ...]]]:
         yield from filter(None, tables)
 
 
-def lessons(found: Sequence[LearningStepStatus]) -> Iterator[str]:
+def lessons(steps: Sequence[LearningStepStatus]) -> Iterator[str]:
     """What the last steps of a placement that is learned came to.
 
     >>> step = LearningStepStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")
     >>> print(*lessons([step]))  # doctest: +ELLIPSIS
     Learned from 2004-08-08: 900 groups and 3 readers moved at epoch 12; 75.0% of the rows ...
     """
-    for lesson in found[-SHOWN:]:
+    for lesson in steps[-SHOWN:]:
         if lesson.told:
             yield lesson.told
         if lesson.moved or lesson.readers:

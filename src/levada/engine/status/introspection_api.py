@@ -59,17 +59,20 @@ class IntrospectionApi:
             return Progress(0, 0, 0, 0.0, awaits=STARTING)
         driver = self._driver
         results, seconds = driver.publication.totals.solutions, time.monotonic() - driver.began
-        found, plan = progress_of(driver.last, driver.before, results, seconds), driver.epochs.plan
-        holder = None if plan is None else _holder(found.watermarks, plan)
-        return replace(found, awaits=driver.awaits, holds_back=holder)
+        progress, plan = (
+            progress_of(driver.last, driver.before, results, seconds),
+            driver.epochs.plan,
+        )
+        holder = None if plan is None else _holder(progress.watermarks, plan)
+        return replace(progress, awaits=driver.awaits, holds_back=holder)
 
     def _solutions(self) -> dict[str, int]:
         """The results of each query in this run."""
         if self._driver is None:
             return dict.fromkeys(self._registry.queries, 0)
-        told = self._driver.publication.totals
+        totals = self._driver.publication.totals
         return {
-            name: told.of_query(query.lifetime.query)[0]
+            name: totals.of_query(query.lifetime.query)[0]
             for name, query in self._registry.queries.items()
         }
 
@@ -80,15 +83,15 @@ class IntrospectionApi:
         driver = self._driver
         if not driver.last.plan:
             return Status(0, False, {}, ())
-        root, now = driver.epochs.checkpoint.root, [d.told for d in self._deliveries.all]
+        root, now = driver.epochs.checkpoint.root, [d.progress for d in self._deliveries.all]
 
-        def told(last: Manifest) -> Status:
+        def read_last(last: Manifest) -> Status:
             plan = driver.epochs.checkpoint.load_plan(last.plan)
             return status_of(root, last, plan, driver.suspended.queries)
 
-        found = read_by_last_manifest(lambda: driver.last, told)
+        status = read_by_last_manifest(lambda: driver.last, read_last)
         return replace(
-            found,
+            status,
             outputs=outputs_of(root, now),
             away=sources_away(root),
             clock=clock_step(root),
@@ -140,8 +143,8 @@ def _holder(watermarks: Mapping[str, int], plan: Plan) -> str | None:
     held = set()
     for streams in plan.stream_sets:
         made = any(map(is_derived, streams))
-        own = [name for name in read if made or name in streams]
-        if len(own) > 1:
-            held.add(min(own, key=lambda name: watermarks[name]))
+        joined = [name for name in read if made or name in streams]
+        if len(joined) > 1:
+            held.add(min(joined, key=lambda name: watermarks[name]))
     open_ = [name for name in read if name in held and watermarks[name] < MAX]
     return min(open_, key=lambda name: watermarks[name], default=None)

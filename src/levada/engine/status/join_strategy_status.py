@@ -24,9 +24,9 @@ class FormStatus:
     two_at_a_time: int
 
 
-def forms(told: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]:
+def forms(figures_by_node: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]:
     """What was told last of each join, by its node."""
-    for node, figures in told.items():
+    for node, figures in figures_by_node.items():
         if int(node) in plan.nodes:
             members = range(len(plan.nodes[int(node)].members))
             names = (

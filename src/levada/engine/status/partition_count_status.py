@@ -54,15 +54,17 @@ class DegreeStatus:
     decided: Sequence[ResizedStatus]
 
 
-def degree_status(told: Degree | None) -> DegreeStatus | None:
+def degree_status(degree: Degree | None) -> DegreeStatus | None:
     """What a manifest tells of the number of partitions; None: nothing."""
-    if told is None:
+    if degree is None:
         return None
-    decided = [ResizedStatus(**msgspec.structs.asdict(d)) for d in told.decided]
-    return DegreeStatus(told.by, told.most, told.predicted, told.measured, told.intake, decided)
+    decided = [ResizedStatus(**msgspec.structs.asdict(d)) for d in degree.decided]
+    return DegreeStatus(
+        degree.by, degree.most, degree.predicted, degree.measured, degree.intake, decided
+    )
 
 
-def degree_told(found: DegreeStatus, now: int) -> Iterator[str]:
+def degree_told(status: DegreeStatus, now: int) -> Iterator[str]:
     """Who says it, and the last changes, with their reasons.
 
     >>> one = ResizedStatus(40, 4, 2, 60.0, 45.0, "it is predicted", 47.5)
@@ -71,11 +73,11 @@ def degree_told(found: DegreeStatus, now: int) -> Iterator[str]:
     Partitions: 2, as the model says, of 4 at most.
     From epoch 40: 2 partitions, not 4, since it is predicted; measured 47.5 ms an epoch.
     """
-    yield f"Partitions: {now}, {BY.get(found.by, found.by).format(most=found.most or 'any')}."
-    for one in found.decided[-SHOWN:]:
+    yield f"Partitions: {now}, {BY.get(status.by, status.by).format(most=status.most or 'any')}."
+    for one in status.decided[-SHOWN:]:
         seen = "not measured yet" if one.seen is None else f"measured {one.seen:,.1f} ms an epoch"
-        told = f"{one.partitions} partition{'s' * (one.partitions != 1)}, not {one.before}"
-        yield f"From epoch {one.epoch:,}: {told}, since {one.why}; {seen}."
+        change = f"{one.partitions} partition{'s' * (one.partitions != 1)}, not {one.before}"
+        yield f"From epoch {one.epoch:,}: {change}, since {one.why}; {seen}."
 
 
 HEADS = ("predicted ms", "epochs", "predicted ms of these", "measured ms")

@@ -52,8 +52,10 @@ def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharge
 
 
 def _divided(plan: Plan, amounts: Mapping[int, float]) -> Charges:
-    own = charge_members(plan, [Charge(node, None, amount) for node, amount in amounts.items()])
-    return gather_up(plan, own, divided=True)
+    member_charges = charge_members(
+        plan, [Charge(node, None, amount) for node, amount in amounts.items()]
+    )
+    return gather_up(plan, member_charges, divided=True)
 
 
 def _amount(parts: Charges, node: int, member: int) -> float:
@@ -64,23 +66,23 @@ def _state_bytes(root: str, manifest: Manifest) -> dict[int, float]:
     """The bytes that operators keep in all partitions, as they lie in files. Raises
     ``CheckpointError``.
     """
-    found, sizes = Counter[int](), dict[str, Counter[str]]()
+    bytes_by_node, sizes = Counter[int](), dict[str, Counter[str]]()
     for name in manifest.state.values():
         pieces = read_head(state_files.map_(root, name)[1]).pieces
-        for key, own in pieces.items():
+        for key, key_pieces in pieces.items():
             number = key.split(".", 1)[0]
-            for piece in own if number.isdigit() else ():
+            for piece in key_pieces if number.isdigit() else ():
                 file = piece.file or name
                 if file not in sizes:
                     sizes[file] = _sizes(root, file)
-                found[int(number)] += sizes[file][piece.name]
-    return dict(found)
+                bytes_by_node[int(number)] += sizes[file][piece.name]
+    return dict(bytes_by_node)
 
 
 def _sizes(root: str, file: str) -> Counter[str]:
     """The bytes of each piece in a file."""
-    frames, found = state_files.map_(root, file)[0], Counter[str]()
+    frames, sizes = state_files.map_(root, file)[0], Counter[str]()
     assert isinstance(frames, CheckedFrames), "files of state are checked"
     for name, size in frames.sizes().items():
-        found[name.split(".", 1)[0]] += size
-    return found
+        sizes[name.split(".", 1)[0]] += size
+    return sizes

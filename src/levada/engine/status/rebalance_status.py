@@ -61,6 +61,6 @@ class BalanceStatus:
     decided: tuple[DecisionStatus, ...]
 
 
-def balance_status(told: RebalanceReport | None) -> BalanceStatus | None:
+def balance_status(report: RebalanceReport | None) -> BalanceStatus | None:
     """What a manifest tells of balance; None: nothing."""
-    return None if told is None else msgspec.convert(msgspec.to_builtins(told), BalanceStatus)
+    return None if report is None else msgspec.convert(msgspec.to_builtins(report), BalanceStatus)

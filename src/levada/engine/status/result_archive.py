@@ -100,8 +100,8 @@ class Archive:
         """The id of the last report."""
         with self._lock:
             entries = self._of.get(query)
-            found = entries[-1] if entries else None
-        return found.last(query) if found is not None and found.plan >= since else None
+            entry = entries[-1] if entries else None
+        return entry.last(query) if entry is not None and entry.plan >= since else None
 
     def first(self, query: str) -> int | None:
         """The id of the first report that is kept."""
@@ -116,9 +116,9 @@ class Archive:
         meanwhile are left out.
         """
         for entry in self.entries(query, after, since):
-            found = self.read(entry, query, after)
-            if found is not None and found.ids:
-                yield found
+            archived = self.read(entry, query, after)
+            if archived is not None and archived.ids:
+                yield archived
 
     def entries(self, query: str, after: int | None, since: int = 0) -> Iterator[Entry]:
         """The epochs that have them."""
@@ -134,10 +134,10 @@ class Archive:
 
     def one(self, query: str, report: int, since: int = 0) -> ArchivedReports | None:
         """The report of this id, if there is one, and it is kept."""
-        for found in self.after(query, report - 1, since):
-            if found.ids[0] != report:
+        for archived in self.after(query, report - 1, since):
+            if archived.ids[0] != report:
                 return None
-            return replace_ids(found, report)
+            return replace_ids(archived, report)
         return None
 
     def _begin(self, entries: Sequence[Entry], since: int) -> int:
@@ -253,21 +253,21 @@ def one_report(batch: Batch, report: int) -> Batch:
     return _rows(batch, start, stop, batch.empty[batch.empty == report])
 
 
-def first_reports(found: ArchivedReports, count: int) -> ArchivedReports:
+def first_reports(archived: ArchivedReports, count: int) -> ArchivedReports:
     """So many reports from the beginning."""
-    if len(found.ids) <= count or found.ids == [found.entry.epoch]:
-        return found
-    last = found.ids[count - 1]
-    stop = int(np.searchsorted(found.batch.report, last, "right"))
-    empty = found.batch.empty[found.batch.empty <= last]
-    return found._replace(batch=_rows(found.batch, 0, stop, empty), ids=found.ids[:count])
+    if len(archived.ids) <= count or archived.ids == [archived.entry.epoch]:
+        return archived
+    last = archived.ids[count - 1]
+    stop = int(np.searchsorted(archived.batch.report, last, "right"))
+    empty = archived.batch.empty[archived.batch.empty <= last]
+    return archived._replace(batch=_rows(archived.batch, 0, stop, empty), ids=archived.ids[:count])
 
 
-def replace_ids(found: ArchivedReports, report: int) -> ArchivedReports:
+def replace_ids(archived: ArchivedReports, report: int) -> ArchivedReports:
     """One report of what was found."""
-    if len(found.ids) == 1:
-        return found
-    return found._replace(batch=one_report(found.batch, report), ids=[report])
+    if len(archived.ids) == 1:
+        return archived
+    return archived._replace(batch=one_report(archived.batch, report), ids=[report])
 
 
 def _rows(batch: Batch, start: int, stop: int, empty: Times) -> Batch:

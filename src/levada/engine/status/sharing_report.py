@@ -106,16 +106,16 @@ def _shared(
             continue
         name = f"{type(topology.nodes[number].shape.step).__name__} {number}"
         queries = tuple(dict.fromkeys(q for member in node.members for q in member.queries))
-        found = parts.get(str(number))
-        if found is None:
+        measured = parts.get(str(number))
+        if measured is None:
             yield Operator(name, len(node.members), apart, queries)
         else:
-            _, ns, rows, *_ = found
+            _, ns, rows, *_ = measured
             us, more = ns * rows / 1000, apart / len(node.members) - 1
-            own = [counts for at, counts in met.items() if int(at.split()[0]) == number]
-            if own:  # what queries would join apart is less than what all of them join
+            pair_counts = [counts for at, counts in met.items() if int(at.split()[0]) == number]
+            if pair_counts:  # what queries would join apart is less than what all of them join
                 more = (
-                    1 / max(wasted_work_ratio([sum(each) for each in zip(*own, strict=True)]), 0.01)
+                    1 / max(wasted_work_ratio([sum(each) for each in zip(*pair_counts, strict=True)]), 0.01)
                     - 1
                 )
             yield Operator(
@@ -123,26 +123,26 @@ def _shared(
             )
 
 
-def show_run(told: RunTold) -> str:
+def show_run(report: RunTold) -> str:
     """The text form."""
-    queries = f"{told.queries:,} quer{'y' if told.queries == 1 else 'ies'}"
-    head = f"{queries} after epoch {told.epoch:,}: {told.operators:,} operators"
-    return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
+    queries = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'}"
+    head = f"{queries} after epoch {report.epoch:,}: {report.operators:,} operators"
+    return "\n".join([f"{head}; apart they would be {report.apart}", *_lines(report)])
 
 
-def _lines(told: RunTold) -> Iterator[str]:
-    yield from ("shared",) if told.shared else ()
-    for one in told.shared:
+def _lines(report: RunTold) -> Iterator[str]:
+    yield from ("shared",) if report.shared else ()
+    for one in report.shared:
         yield f"  {one.operator}: {one.members} for {one.apart}{_measured(one)}: {_named(one)}"
-    yield from ("relaxed, of late",) if told.relaxed else ()
-    for join in told.relaxed:
+    yield from ("relaxed, of late",) if report.relaxed else ()
+    for join in report.relaxed:
         yield (
             f"  {join.join}: {join.given:,} rows given, {join.made:,} pairs made, {join.wanted:,} "
             f"wanted, {join.picked:,} rows for queries; {join.work:.2f} of the work apart"
         )
-    yield from show_arrangements(told.kept)
-    yield from ("regions",) if told.regions else ()
-    for query, site in told.regions.items():
+    yield from show_arrangements(report.kept)
+    yield from ("regions",) if report.regions else ()
+    for query, site in report.regions.items():
         yield f"  {query}{_said(site)}: stands in {site.site or 'all'}"
         for each in site.candidates:
             price = each["price"]
@@ -150,13 +150,13 @@ def _lines(told: RunTold) -> Iterator[str]:
             yield f"    {each['site'] or 'all'}: has {each['parts']} of its parts; {cost}"
         for name, count in site.masked.items():
             yield f"    {name}: has {count} of its parts, and is out of reach"
-    yield from ("joins of their own",) if told.alone else ()
-    for query, why in told.alone.items():
+    yield from ("joins of their own",) if report.alone else ()
+    for query, why in report.alone.items():
         yield f"  {query}: {why}"
-    yield from show_orders(told.orders)
-    yield from show_switches(told.switches)
-    yield from ("log",) if told.log else ()
-    for version, what in told.log:
+    yield from show_orders(report.orders)
+    yield from show_switches(report.switches)
+    yield from ("log",) if report.log else ()
+    for version, what in report.log:
         yield f"  plan {version}: {what}"
 
 

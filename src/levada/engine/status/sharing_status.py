@@ -35,8 +35,8 @@ def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
         return {}
     roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
     users = Counter(at for root in roots.values() for at in members_below(plan, root))
-    found = {name: tuple(_topmost(plan, root, users)) for name, root in roots.items()}
-    return {name: own for name, own in found.items() if own}
+    shares_by_query = {name: tuple(_topmost(plan, root, users)) for name, root in roots.items()}
+    return {name: shared for name, shared in shares_by_query.items() if shared}
 
 
 def _topmost(plan: Plan, root: At, users: Counter[At]) -> Iterator[ShareStatus]:
@@ -86,6 +86,6 @@ def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
             continue  # pairs are counted where they are picked, and not below that
         node, member = at.split()
         name = f"Join {node}" + (f" ({member})" if member != "0" else "")
-        given, made, wanted, picked = counts
+        input_rows, made, wanted, picked = counts
         work = round(wasted_work_ratio(counts), 2)
-        yield RelaxedStatus(name, given, made, wanted, picked, work)
+        yield RelaxedStatus(name, input_rows, made, wanted, picked, work)

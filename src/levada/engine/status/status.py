@@ -38,7 +38,7 @@ from levada.engine.status.query_charges import charges
 from levada.engine.status.rebalance_status import BalanceStatus, balance_status
 from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed, shares
 from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
-from levada.engine.suspended_queries import Suspension, read_suspended, told
+from levada.engine.suspended_queries import Suspension, describe_suspension, read_suspended
 from levada.errors import CheckpointError
 from levada.plan.execution.pattern_text import patterns_read, starving_patterns
 from levada.plan.execution.plan import Plan, QueryPlan
@@ -203,13 +203,15 @@ def read_status(root: Path) -> Status:
             if manifest is None:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
-            found = status_of(root, manifest, plan, read_suspended(root))
+            status = status_of(root, manifest, plan, read_suspended(root))
             ledger = read_ledger(root)
             came = tuple(named.name for named in ledger.streams)
             over = {name: one.until for name, one in ledger.over.items()}
-            known = tuple(name for name in came if name in found.streams)
-            told = _drivers(root, manifest.epoch)
-            return replace(found, outputs=outputs_of(root), added=known, over=over, **told)
+            known = tuple(name for name in came if name in status.streams)
+            driver_fields = _drivers(root, manifest.epoch)
+            return replace(
+                status, outputs=outputs_of(root), added=known, over=over, **driver_fields
+            )
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
@@ -236,8 +238,8 @@ def sources_away(root: Path) -> tuple[AwayStatus, ...]:
     or when it died; a clean end leaves none.
     """
     pulse = read_pulse(root)
-    found = () if pulse is None else pulse.away
-    return tuple(AwayStatus(one.stream, one.since, one.why) for one in found)
+    sources = () if pulse is None else pulse.away
+    return tuple(AwayStatus(one.stream, one.since, one.why) for one in sources)
 
 
 def clock_step(root: Path) -> str:
@@ -258,13 +260,13 @@ def status_of(
 ) -> Status:
     """What a manifest of a checkpoint and its plan say of all queries."""
     had, common = solutions_of(str(root), manifest, plan), shares(plan)
-    found = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
+    statuses = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
     parts = charges(root, manifest, plan)
     queries = tuple([
-        replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in found
+        replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in statuses
     ])  # fmt: skip
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
-    why = {name: told(name, s) for name, s in (suspended or {}).items()}
+    why = {name: describe_suspension(name, s) for name, s in (suspended or {}).items()}
     return Status(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
         balance=balance_status(manifest.balanced),
@@ -273,7 +275,7 @@ def status_of(
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
         relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
         carried=carried_status(manifest.carried), static=manifest.loaded,
-        goes_over=tuple(plan.nodes[node].members.query_at(own) for node, own in plan.muted),
+        goes_over=tuple(plan.nodes[node].members.query_at(member) for node, member in plan.muted),
     )  # fmt: skip
 
 
@@ -281,16 +283,16 @@ def _pinned(to: Bound | None) -> PinnedStatus | None:
     return None if to is None else PinnedStatus(to.name, to.places)
 
 
-def _placed(told: Preferences | None) -> PlacedStatus | None:
-    if told is None:
+def _placed(preferences: Preferences | None) -> PlacedStatus | None:
+    if preferences is None:
         return None
-    whole = asdict(told)
+    whole = asdict(preferences)
     return PlacedStatus(
         **whole
         | {
-            "executors": tuple(told.executors),
-            "lessons": tuple(map(LearningStepStatus.of, told.lessons)),
-            "between": tuple(map(tuple, told.between)),
+            "executors": tuple(preferences.executors),
+            "lessons": tuple(map(LearningStepStatus.of, preferences.lessons)),
+            "between": tuple(map(tuple, preferences.between)),
         }
     )
 
@@ -337,8 +339,8 @@ def progress_of(
     """Where a run is that has gone on for so long and has given so many results; ``before``: what
     the runs before it had come to.
     """
-    given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
-    w = {n: s.watermark for n, s in given.items()}
+    streams = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
+    w = {n: s.watermark for n, s in streams.items()}
     ever, past = _ever(manifest), AllRunsTotals() if before is None else _ever(before)
     return Progress(
         ever.epochs - past.epochs,

@@ -49,8 +49,8 @@ class Constants(NamedTuple):
 def constants_of(text: str) -> Constants | None:
     """What is constant in a text; None if that cannot be told by tokens alone.
 
-    >>> found = constants_of("SELECT ?x { ?x <e:p> ?v FILTER(?v > 5) }")
-    >>> found.kinds, found.tokens
+    >>> constants = constants_of("SELECT ?x { ?x <e:p> ?v FILTER(?v > 5) }")
+    >>> constants.kinds, constants.tokens
     ('in', ('<e:p>', '5'))
     """
     if _UNSURE.search(text):

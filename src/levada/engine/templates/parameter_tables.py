@@ -97,8 +97,8 @@ def _check_fields(path: Path, separator: str) -> None:
                 raise UsageError(f"The table {path} has two columns {column}.")
         for number, row in enumerate(rows, 1):
             if len(row) > len(columns):
-                told = f"Row {number} of the table {path} has {len(row)} fields"
-                raise UsageError(f"{told}, its head {len(columns)}.")
+                message = f"Row {number} of the table {path} has {len(row)} fields"
+                raise UsageError(f"{message}, its head {len(columns)}.")
 
 
 def _said(error: Exception) -> str:

@@ -54,13 +54,13 @@ class RowQueryTemplate:
             return []  # a list of no rows says no columns either
         places_of(columns, there.columns)
         of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
-        found: list[QueryRequest] = []
+        requests: list[QueryRequest] = []
         for number, row in enumerate(there.rows(columns), 1):
             called = name.written(row, of_name, number) if self.name else free(number)
             written = text.written(row, of_text, number)
-            found.append(QueryRequest(written, called, self.dialect, options))
-        _check_names(found)
-        return found
+            requests.append(QueryRequest(written, called, self.dialect, options))
+        _check_names(requests)
+        return requests
 
 
 def _check_names(batch: Sequence[QueryRequest]) -> None:

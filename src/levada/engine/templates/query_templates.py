@@ -69,10 +69,10 @@ def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, Templa
     """Those queries of a batch that are rows of templates, by name."""
     if len(batch) < LEAST:
         return {}
-    found: dict[str, TemplateInstance] = {}
+    rows: dict[str, TemplateInstance] = {}
     for texts in _alike(batch):
-        found |= _rows(texts, known)
-    return found
+        rows |= _rows(texts, known)
+    return rows
 
 
 def _alike(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
@@ -105,11 +105,11 @@ def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
     groups: dict[tuple[str, ...], list[_Text]] = defaultdict(list)
     for text in texts:
         groups[tuple([text.constants.tokens[at] for at in others])].append(text)
-    found: dict[str, TemplateInstance] = {}
+    rows: dict[str, TemplateInstance] = {}
     for group in groups.values():
         if len(group) >= LEAST:
-            found |= _rows(group, known)
-    return found
+            rows |= _rows(group, known)
+    return rows
 
 
 def _holes(texts: Sequence[_Text]) -> list[_Hole]:
@@ -124,7 +124,7 @@ def _holes(texts: Sequence[_Text]) -> list[_Hole]:
         by_kind: dict[str, list[int]] = defaultdict(list)
         for at in places:
             by_kind[kinds[at]].append(at)
-        holes += [_Hole(tuple(own), kind) for kind, own in by_kind.items()]
+        holes += [_Hole(tuple(kind_places), kind) for kind, kind_places in by_kind.items()]
     return holes
 
 
@@ -140,7 +140,7 @@ def _template(
         meant = [hole for hole in settled if hole is not None]
         marks, others = _marks(meant, twin=False), _marks(meant, twin=True)
         stays = len(meant) == len(holes) and _free(one, marks) and _free(other, others)
-        first, second = (replace(found.plannable, text="") for found in (one, other))
+        first, second = (replace(prepared.plannable, text="") for prepared in (one, other))
     except LevadaError:
         return None  # of which text that is a mistake, each tells by itself
     if not stays or substitute(first, dict(zip(marks, others, strict=True))) != second:
@@ -180,10 +180,10 @@ def _free(prepared: Prepared, marks: Sequence[Term]) -> bool:
     row, since these come together in any order.
     """
     there = {*marks} <= {*terms_in(prepared.plannable)}
-    found = (prepared.algebra, prepared.plannable)
+    queries = (prepared.algebra, prepared.plannable)
     made = any(is_derived(window.stream) for window in prepared.plannable.windows)
     return (
-        there and not made and not any(any(marks_outside_patterns(query, marks)) for query in found)
+        there and not made and not any(any(marks_outside_patterns(query, marks)) for query in queries)
     )
 
 
@@ -224,10 +224,10 @@ def _filled(
     texts: Sequence[_Text], template: Template, holes: list[_Hole]
 ) -> dict[str, TemplateInstance]:
     """The rows of the template: texts whose terms are others than each other and than the rest."""
-    found: dict[str, TemplateInstance] = {}
+    rows: dict[str, TemplateInstance] = {}
     fixed, several = template.fixed_terms, len(holes)
     for asked, constants in texts:
         terms = tuple([hole.term(constants.tokens) for hole in holes])
         if len({*terms}) == several and fixed.isdisjoint(terms):
-            found[asked.name] = TemplateInstance(template, terms)
-    return found
+            rows[asked.name] = TemplateInstance(template, terms)
+    return rows

@@ -95,7 +95,7 @@ def columned(text: str, *, cql: bool) -> TextTemplate:
     ('p', 'v')
     """
     writers: Mapping[str, Write] = {"iri": _in_iri, "text": _in_cql if cql else _in_text}
-    pieces, columns, found, at = [], [], [], 0
+    pieces, columns, hole_writers, at = [], [], [], 0
     for token in (_TOKEN_OF_CQL if cql else _TOKEN).finditer(text):
         kind = str(token.lastgroup)
         if kind == "comment":
@@ -103,9 +103,9 @@ def columned(text: str, *, cql: bool) -> TextTemplate:
         for hole in _HOLE.finditer(text, token.start(), token.end()):
             pieces.append(text[at : hole.start()])
             columns.append(hole.group(1))
-            found.append(writers.get(kind) or _writer_behind(text[: hole.start()], cql=cql))
+            hole_writers.append(writers.get(kind) or _writer_behind(text[: hole.start()], cql=cql))
             at = hole.end()
-    return TextTemplate((*pieces, text[at:]), tuple(columns), tuple(found))
+    return TextTemplate((*pieces, text[at:]), tuple(columns), tuple(hole_writers))
 
 
 def columned_name(name: str) -> TextTemplate:
@@ -214,13 +214,13 @@ def _alone(value: Any) -> str:
             return _plain(value)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescaped(match: re.Match[str]) -> str:
     """A character that is written by its number as itself, escaped where it must be."""
-    number = int(found.group(1) or found.group(2) or "0", 16)
+    number = int(match.group(1) or match.group(2) or "0", 16)
     if not number:
-        return found.group()
+        return match.group()
     if number > sys.maxunicode:
-        raise ColumnValueError(f"there is no character {found.group()}")
+        raise ColumnValueError(f"there is no character {match.group()}")
     return chr(number).translate(_ESCAPES)
 
 

@@ -57,7 +57,7 @@ def read_layout(
     return Layout(
         tuple(named),
         tuple(named.values()),
-        tuple(cores.get(name, len(own)) for name, own in named.items()),
+        tuple(cores.get(name, len(processors)) for name, processors in named.items()),
         distance,
         reader.clock(cpus),
         reader.line(),
@@ -81,11 +81,11 @@ def numbers(text: str) -> tuple[int, ...]:
     >>> numbers("0-2,8")
     (0, 1, 2, 8)
     """
-    found: list[int] = []
+    values: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        values += range(int(first), int(last or first) + 1)
+    return tuple(values)
 
 
 Places = dict[str, tuple[int, ...]]
@@ -111,7 +111,7 @@ class _Reader:
                 hint="Say --by socket or --by core, or nothing.",
             )
         if nodes and (by == "node" or len(nodes) > 1):
-            named = {f"node{number}": own for number, own in nodes.items()}
+            named = {f"node{number}": processors for number, processors in nodes.items()}
             return named, self._distances(list(nodes))
         if not nodes:
             self._assume(f"{self.root / _NODES} is not there: sockets are taken for places.")
@@ -128,20 +128,20 @@ class _Reader:
 
     def _nodes(self) -> dict[int, tuple[int, ...]]:
         """The processors of each node that has some for us."""
-        found = {}
+        nodes = {}
         for number in self._node_numbers():
             name = f"node{number}"
             try:
-                own = numbers(self._text(f"{_NODES}/{name}/cpulist") or "")
+                processors = numbers(self._text(f"{_NODES}/{name}/cpulist") or "")
             except ValueError:
                 self._assume(f"The list of {name}'s processors cannot be read: it is left out.")
                 continue
-            if mine := tuple(n for n in own if n in self.allowed):
-                found[number] = mine
+            if mine := tuple(n for n in processors if n in self.allowed):
+                nodes[number] = mine
             else:
-                why = "none of its processors is allowed" if own else "it has no processors"
+                why = "none of its processors is allowed" if processors else "it has no processors"
                 self._assume(f"{name} is left out: {why}.")
-        return found
+        return nodes
 
     def _node_numbers(self) -> list[int]:
         folders = (self.root / _NODES).glob("node[0-9]*")
@@ -160,7 +160,7 @@ class _Reader:
         return tuple(rows)
 
     def _sockets(self) -> Places:
-        found: dict[str, list[int]] = {}
+        sockets: dict[str, list[int]] = {}
         for number in sorted(self.allowed):
             package = self._text(f"{_CPUS}/cpu{number}/topology/physical_package_id")
             if package is None or not package.strip().isdigit():
@@ -169,8 +169,8 @@ class _Reader:
                     "processors are taken for one place."
                 )
                 return {"socket0": tuple(sorted(self.allowed))}
-            found.setdefault(f"socket{package.strip()}", []).append(number)
-        return {name: tuple(own) for name, own in found.items()}
+            sockets.setdefault(f"socket{package.strip()}", []).append(number)
+        return {name: tuple(processors) for name, processors in sockets.items()}
 
     def limited(self, named: Places, distance: Distances, group: str) -> tuple[Places, Distances]:
         """Places with no more cores than the control groups let us use at a time: these are dealt
@@ -181,7 +181,9 @@ class _Reader:
         if most >= total:
             return named, distance
         left, usable = dict.fromkeys(named, 0), max(1, int(most))
-        turns = (name for i in range(total) for name, own in named.items() if len(own) > i)
+        turns = (
+            name for i in range(total) for name, processors in named.items() if len(processors) > i
+        )
         for name in _first(turns, usable):
             left[name] += 1
         kept = [i for i, name in enumerate(named) if left[name]]
@@ -192,7 +194,7 @@ class _Reader:
         )
         if distance is not None:
             distance = tuple(tuple(distance[i][j] for j in kept) for i in kept)
-        return {name: own for name, own in named.items() if left[name]}, distance
+        return {name: processors for name, processors in named.items() if left[name]}, distance
 
     def _quotas(self, group: str) -> Iterator[float]:
         """How many processors each control group above us may use."""
@@ -210,13 +212,13 @@ class _Reader:
 
     def clock(self, cpus: str) -> float:
         paths = (f"{_CPUS}/cpu{n}/cpufreq/cpuinfo_max_freq" for n in self.allowed)
-        if told := [value for path in paths for value in _floats([self._text(path) or ""])]:
-            return round(max(told) / 1e6, 3)
+        if frequencies := [value for path in paths for value in _floats([self._text(path) or ""])]:
+            return round(max(frequencies) / 1e6, 3)
         lines = (line.partition(":") for line in cpus.splitlines())
         said = [text for name, _, text in lines if name.strip() == "cpu MHz"]
-        if told := [value for value in _floats(said) if value > 0]:
+        if frequencies := [value for value in _floats(said) if value > 0]:
             self._assume("The clock is that at which processors ran just now (/proc/cpuinfo).")
-            return round(max(told) / 1e3, 3)
+            return round(max(frequencies) / 1e3, 3)
         self._assume(f"Nothing tells the processors' clock: {CLOCK:g} GHz are assumed.")
         return CLOCK
 
@@ -240,13 +242,13 @@ class _Reader:
 
 def _floats(texts: Iterable[str]) -> list[float]:
     """The numbers among texts."""
-    found = []
+    values = []
     for text in texts:
         try:
-            found.append(float(text))
+            values.append(float(text))
         except ValueError:
             continue
-    return found
+    return values
 
 
 def _first(names: Iterable[str], many: int) -> list[str]:

@@ -53,7 +53,7 @@ class Gauge:
 
 def measure(layout: Layout, gauge: Gauge) -> Fetched:
     """Latencies and bandwidths of all places. Who calls it binds the thread back."""
-    firsts = [own[:1] for own in layout.processors]
+    firsts = [numbers[:1] for numbers in layout.processors]
     piece = _Piece(layout.line, gauge)
     assumed: list[str] = []
     if numba.config.DISABLE_JIT:
@@ -63,9 +63,9 @@ def measure(layout: Layout, gauge: Gauge) -> Fetched:
             gauge.pin(first)
     except OSError as error:
         assumed.append(_refused(error, len(firsts)))
-        own = piece.fetched(None, None)
+        near = piece.fetched(None, None)
         n = len(firsts)
-        latency, width = np.full((n, n), own[0]), np.full((n, n), own[1])
+        latency, width = np.full((n, n), near[0]), np.full((n, n), near[1])
     else:
         latency, width = _pairs(firsts, piece, far=layout.distance is None)
     if layout.distance is not None and len(firsts) > 1:
@@ -88,9 +88,9 @@ def _pairs(firsts: Sequence[Sequence[int]], piece: _Piece, *, far: bool) -> tupl
 
 def _by_distance(distance: Doubles, latency: Doubles) -> Doubles:
     """From a row's place to a column's: the reader's own latency, times how much farther it is."""
-    own = np.diagonal(latency)
-    found: Doubles = own[None, :] * distance.T / np.diagonal(distance)[None, :]
-    return found
+    diagonal = np.diagonal(latency)
+    scaled: Doubles = diagonal[None, :] * distance.T / np.diagonal(distance)[None, :]
+    return scaled
 
 
 def _refused(error: OSError, places: int) -> str:

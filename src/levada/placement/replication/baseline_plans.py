@@ -20,52 +20,52 @@ from levada.placement.replication.model_arrays import Problem
 from levada.placement.replication.throughput_models import Model, demand, evaluate
 
 
-def check_room(given: Problem, replication: Longs) -> None:
+def check_room(problem: Problem, replication: Longs) -> None:
     """Raises ``UsageError`` if there are more replicas than cores."""
-    if replication.sum() > given.room:
+    if replication.sum() > problem.room:
         raise UsageError(
-            f"{replication.sum()} replicas of {given.graph.name} do not fit on the {given.cores} "
-            f"cores of {given.machine.name}.",
+            f"{replication.sum()} replicas of {problem.graph.name} do not fit on the "
+            f"{problem.cores} cores of {problem.machine.name}.",
             hint="Each is bound to a core: take fewer replicas, or a larger machine.",
         )
 
 
-def first_fit(model: Model, given: Problem, replication: Longs) -> Longs:
+def first_fit(model: Model, problem: Problem, replication: Longs) -> Longs:
     """Each replica, in the order of the dataflow, in the first place that has room for it."""
-    return _in_order(model, given, replication, lambda _: range(given.places))
+    return _in_order(model, problem, replication, lambda _: range(problem.places))
 
 
-def round_robin(model: Model, given: Problem, replication: Longs) -> Longs:
+def round_robin(model: Model, problem: Problem, replication: Longs) -> Longs:
     """Each replica in the next place that has room for it."""
-    n = given.places
-    return _in_order(model, given, replication, lambda i: (np.arange(i, i + n) % n).tolist())
+    n = problem.places
+    return _in_order(model, problem, replication, lambda i: (np.arange(i, i + n) % n).tolist())
 
 
 Order = Callable[[int], Sequence[int]]
 """The places for the i-th replica, the first that it wants first."""
 
 
-def _in_order(model: Model, given: Problem, replication: Longs, places: Order) -> Longs:
-    check_room(given, replication)
+def _in_order(model: Model, problem: Problem, replication: Longs, places: Order) -> Longs:
+    check_room(problem, replication)
     for relaxed in (1.25**i for i in itertools.count()):
-        found = _try(model, given, replication, places, relaxed)
-        if found is not None:
-            return found
+        counts = _try(model, problem, replication, places, relaxed)
+        if counts is not None:
+            return counts
     raise AssertionError("some relaxation admits every plan that has a core for each replica")
 
 
 def _try(
-    model: Model, given: Problem, replication: Longs, places: Order, relaxed: float
+    model: Model, problem: Problem, replication: Longs, places: Order, relaxed: float
 ) -> Longs | None:
-    wide = _unplaced(given, replication)
+    wide = _unplaced(problem, replication)
     work = np.zeros(wide.shape), np.zeros(wide.shape)
-    for i, o in enumerate(np.repeat(np.arange(given.operators), replication)):
+    for i, o in enumerate(np.repeat(np.arange(problem.operators), replication)):
         wide[o, -1] -= 1
         for p in places(i):
-            if wide[:, p].sum() < given.arrays.room[p]:
+            if wide[:, p].sum() < problem.arrays.room[p]:
                 wide[o, p] += 1
-                evaluate(model, given.arrays, wide, work, False)
-                if demand(given.arrays, wide, work[0]) <= relaxed:
+                evaluate(model, problem.arrays, wide, work, False)
+                if demand(problem.arrays, wide, work[0]) <= relaxed:
                     break
                 wide[o, p] -= 1
         else:
@@ -73,48 +73,50 @@ def _try(
     return wide[:, :-1].copy()
 
 
-def _unplaced(given: Problem, replication: Longs) -> Longs:
-    wide = np.zeros((given.operators, given.places + 1), np.int64)
+def _unplaced(problem: Problem, replication: Longs) -> Longs:
+    wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, -1] = replication
     return wide
 
 
-def scattered(given: Problem, replication: Longs, seed: int) -> Longs:
+def scattered(problem: Problem, replication: Longs, seed: int) -> Longs:
     """Each replica on a core drawn from all: what a system does that knows no distances."""
-    check_room(given, replication)
-    cores = np.repeat(np.arange(given.places), given.arrays.room[:-1])
+    check_room(problem, replication)
+    cores = np.repeat(np.arange(problem.places), problem.arrays.room[:-1])
     drawn = np.random.default_rng(seed).permutation(cores)[: replication.sum()]
-    counts = np.zeros((given.operators, given.places), np.int64)
-    np.add.at(counts, (np.repeat(np.arange(given.operators), replication), drawn), 1)
+    counts = np.zeros((problem.operators, problem.places), np.int64)
+    np.add.at(counts, (np.repeat(np.arange(problem.operators), replication), drawn), 1)
     return counts
 
 
-def random_replication(given: Problem, total: int, seed: int) -> Longs:
+def random_replication(problem: Problem, total: int, seed: int) -> Longs:
     """One replica of each operator, then one more of one drawn, until there are ``total``."""
-    draws = np.random.default_rng(seed).integers(0, given.operators, total - given.operators)
-    return 1 + np.bincount(draws, minlength=given.operators)
+    draws = np.random.default_rng(seed).integers(0, problem.operators, total - problem.operators)
+    return 1 + np.bincount(draws, minlength=problem.operators)
 
 
-def metis(given: Problem, replication: Longs, seed: int) -> Longs | None:
+def metis(problem: Problem, replication: Longs, seed: int) -> Longs | None:
     """METIS' cut of the replicas by rates, a part a place; None without ``pymetis``. What is too
     much for a place's cores goes to the next with room.
     """
-    if importlib.util.find_spec("pymetis") is None or given.places == 1:
+    if importlib.util.find_spec("pymetis") is None or problem.places == 1:
         return None
     import pymetis
 
-    neighbours, weights = _network(given, replication)
+    neighbours, weights = _network(problem, replication)
     if not any(neighbours):
         return None
     _, parts = pymetis.part_graph(
-        given.places,
+        problem.places,
         adjacency=neighbours,
         eweights=list(itertools.chain(*weights)),
         options=pymetis.Options(seed=seed),
     )
-    counts = np.zeros((given.operators, given.places), np.int64)
-    for o, part in zip(np.repeat(np.arange(given.operators), replication), parts, strict=True):
-        room = (p for p in _from(part, given.places) if counts[:, p].sum() < given.arrays.room[p])
+    counts = np.zeros((problem.operators, problem.places), np.int64)
+    for o, part in zip(np.repeat(np.arange(problem.operators), replication), parts, strict=True):
+        room = (
+            p for p in _from(part, problem.places) if counts[:, p].sum() < problem.arrays.room[p]
+        )
         counts[o, next(room)] += 1
     return counts
 
@@ -123,13 +125,13 @@ def _from(place: int, places: int) -> Iterator[int]:
     return ((place + i) % places for i in range(places))
 
 
-def _network(given: Problem, replication: Longs) -> tuple[list[list[int]], list[list[int]]]:
+def _network(problem: Problem, replication: Longs) -> tuple[list[list[int]], list[list[int]]]:
     """Replicas that feed each other, both ways, and how much, in thousandths of the most."""
-    a = given.arrays
+    a = problem.arrays
     ends = np.cumsum([0, *replication])
     n = int(replication.sum())
     rate = np.zeros((n, n))
-    for o in range(given.operators):
+    for o in range(problem.operators):
         for e in range(a.first[o], a.first[o + 1]):
             s = a.source[e]
             each = a.flow[s] * a.selectivity[e] * a.lines[e] / (replication[o] * replication[s])

@@ -57,7 +57,7 @@ class _Tree(NamedTuple):
 
 def branch(
     model: Model,
-    given: Problem,
+    problem: Problem,
     replication: Longs,
     incumbent: tuple[Longs, float],
     *,
@@ -69,13 +69,13 @@ def branch(
     does not keep the constraints), ``ratio`` how many replicas go together.
     """
     operator, size = _units(replication, ratio)
-    first, second, free = _decisions(given, operator)
+    first, second, free = _decisions(problem, operator)
     tree = _Tree(
         model,
-        given.arrays,
+        problem.arrays,
         np.column_stack([operator, size, _before(operator, size)]),
         np.column_stack([first, second, free & best_fit]),
-        interchangeable(given),
+        interchangeable(problem),
     )
     start = incumbent[0].astype(np.int64)
     counts, throughput, looked = _search(tree, start, incumbent[1], nodes)
@@ -96,20 +96,20 @@ def _before(operator: Longs, size: Longs) -> Longs:
     return np.concatenate([[-1], np.where(alike, np.arange(len(alike)), -1)])
 
 
-def _decisions(given: Problem, operator: Longs) -> tuple[Longs, Longs, Bools]:
+def _decisions(problem: Problem, operator: Longs) -> tuple[Longs, Longs, Bools]:
     """What each decision places (the second may be -1), and whether all else that feeds it is
     placed before.
     """
-    streams: list[list[int]] = [[] for _ in range(given.operators)]
-    for stream in given.graph.streams:
-        ends = given.graph.place_of
+    streams: list[list[int]] = [[] for _ in range(problem.operators)]
+    for stream in problem.graph.streams:
+        ends = problem.graph.place_of
         streams[ends[stream.consumer]].append(ends[stream.producer])
-    units = [np.flatnonzero(operator == o).tolist() for o in range(given.operators)]
+    units = [np.flatnonzero(operator == o).tolist() for o in range(problem.operators)]
     placed = set[int]()
     rows = list[tuple[int, int, bool]]()
     for o, producers in enumerate(streams):
         pairs = [(s, c) for c in units[o] for p in sorted(producers) for s in units[p]]
-        for s, c in pairs or [(-1, u) for u in units[o] if not _feeds(given, o)]:
+        for s, c in pairs or [(-1, u) for u in units[o] if not _feeds(problem, o)]:
             new = [u for u in (s, c) if u >= 0 and u not in placed]
             if new:
                 feeding = {u for p in producers for u in units[p]} - {s}
@@ -119,13 +119,13 @@ def _decisions(given: Problem, operator: Longs) -> tuple[Longs, Longs, Bools]:
     return np.array(first, np.int64), np.array(second, np.int64), np.array(free, np.bool_)
 
 
-def _feeds(given: Problem, o: int) -> bool:
-    return any(s.producer == given.graph.operators[o].name for s in given.graph.streams)
+def _feeds(problem: Problem, o: int) -> bool:
+    return any(s.producer == problem.graph.operators[o].name for s in problem.graph.streams)
 
 
-def interchangeable(given: Problem) -> Bools:
+def interchangeable(problem: Problem) -> Bools:
     """Which places an exchange of the two leaves the machine as it is."""
-    n = given.places
+    n = problem.places
     same = np.zeros((n, n), np.bool_)
     for p in range(n):
         for q in range(n):
@@ -133,8 +133,8 @@ def interchangeable(given: Problem) -> Bools:
             swap[[p, q]] = q, p
             same[p, q] = all(
                 np.array_equal(m, m[np.ix_(swap, swap)])
-                for m in (given.arrays.latency, given.arrays.bandwidth)
-            ) and bool(given.arrays.cores[p] == given.arrays.cores[q])
+                for m in (problem.arrays.latency, problem.arrays.bandwidth)
+            ) and bool(problem.arrays.cores[p] == problem.arrays.cores[q])
     return same
 
 
@@ -246,8 +246,8 @@ def _search(tree: _Tree, best: Longs, value: float, nodes: int) -> tuple[Longs, 
             level += 1
             n[level] = _children(tree, level, state, work, (to[level], bounds[level]))
             continue
-        found = evaluate(tree.model, tree.arrays, counts, work, False)
-        if found > value and demand(tree.arrays, counts, work[0]) <= SLACK:
-            value = found
+        throughput = evaluate(tree.model, tree.arrays, counts, work, False)
+        if throughput > value and demand(tree.arrays, counts, work[0]) <= SLACK:
+            value = throughput
             best = counts[:, :places].copy()
     return best, value, looked

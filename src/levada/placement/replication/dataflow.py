@@ -129,7 +129,7 @@ class Graph:
         """Tuples that each operator takes in where each spout gives one."""
         return self.flow_of(dict.fromkeys(self.spouts, 1.0))
 
-    def flow_of(self, given: Mapping[str, float]) -> tuple[float, ...]:
+    def flow_of(self, rates: Mapping[str, float]) -> tuple[float, ...]:
         """Tuples that each operator takes in where spouts give so many.
 
         >>> both = Graph("g", [Operator("a", 1), Operator("b", 1), Operator("c", 1)],
@@ -137,7 +137,7 @@ class Graph:
         >>> both.flow_of({"a": 2.0}), both.flow_of({"a": 1.0, "b": 1.0})
         ((2.0, 0.0, 2.0), (1.0, 1.0, 4.0))
         """
-        flow = [given.get(op.name, 0.0) for op in self.operators]
+        flow = [rates.get(op.name, 0.0) for op in self.operators]
         for i, op in enumerate(self.operators):
             for s in self.streams:
                 if s.consumer == op.name:

@@ -32,7 +32,7 @@ class _Schedule(NamedTuple):
 
 def refine(
     model: Model,
-    given: Problem,
+    problem: Problem,
     counts: Longs,
     *,
     seed: int,
@@ -43,10 +43,10 @@ def refine(
     """A plan at least as good; ``replicate`` may also change how many replicas each operator has,
     ``moves`` is how many replicas may stand elsewhere, or be new, at the end.
     """
-    wide = np.zeros((given.operators, given.places + 1), np.int64)
+    wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, :-1] = counts
-    found = _anneal(model, given.arrays, wide, _Schedule(seed, steps, replicate, moves))
-    return found[:, :-1].copy()
+    refined = _anneal(model, problem.arrays, wide, _Schedule(seed, steps, replicate, moves))
+    return refined[:, :-1].copy()
 
 
 @compiled

@@ -95,7 +95,7 @@ def problem(
     """
     rates = _rates(graph, rate)
     fastest = max(rates.values())
-    weights = {name: own / fastest for name, own in rates.items()}
+    weights = {name: spout_rate / fastest for name, spout_rate in rates.items()}
     streams = sorted(graph.streams, key=lambda s: graph.place_of[s.consumer])
     into = [graph.place_of[s.consumer] for s in streams]
     arrays = Arrays(
@@ -122,15 +122,15 @@ def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:
     """What comes to each spout. Raises ``UsageError``."""
     if not isinstance(rate, Mapping):
         return dict.fromkeys(graph.spouts, float(rate))
-    for name, own in rate.items():
+    for name, spout_rate in rate.items():
         if name not in graph.spouts:
             raise UsageError(
                 f"The graph {graph.name} has no spout {name}.", hint=near(name, graph.spouts)
             )
-        if not (math.isfinite(own) and own > 0):
+        if not (math.isfinite(spout_rate) and spout_rate > 0):
             raise UsageError(
-                f"To the spout {name} of the graph {graph.name} come {own} tuples/s; it must be "
-                "more than 0."
+                f"To the spout {name} of the graph {graph.name} come {spout_rate} tuples/s; it "
+                "must be more than 0."
             )
     if missing := [name for name in graph.spouts if name not in rate]:
         raise UsageError(

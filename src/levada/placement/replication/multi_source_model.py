@@ -83,9 +83,9 @@ def _offers(op: _Operator, rate: Doubles) -> Doubles:
     return offers
 
 
-def _flow(operators: list[_Operator], given: Doubles) -> Doubles:
+def _flow(operators: list[_Operator], spout_rates: Doubles) -> Doubles:
     """What operators take in, by what spouts give."""
-    rate = given.copy()
+    rate = spout_rates.copy()
     for o, op in enumerate(operators):
         if len(op.sources):
             rate[o] = _offers(op, rate).sum()
@@ -118,5 +118,5 @@ def _hold_up(operators: list[_Operator], rate: Doubles, limit: Doubles) -> None:
             if op.selectivity[e] > 0.0:
                 all_of_it = offers.copy()
                 all_of_it[e] = math.inf
-                own = op.shared(all_of_it, limit[o])[e] / op.selectivity[e]
-                wanted[source] = min(wanted[source], own)
+                share = op.shared(all_of_it, limit[o])[e] / op.selectivity[e]
+                wanted[source] = min(wanted[source], share)

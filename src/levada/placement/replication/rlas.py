@@ -87,45 +87,47 @@ class Plan:
         return other is None or (self.within, self.throughput) > (other.within, other.throughput)
 
 
-def judged(model: Model, given: Problem, counts: Longs) -> Plan:
+def judged(model: Model, problem: Problem, counts: Longs) -> Plan:
     """A plan with what the model says of it."""
-    wide = np.zeros((given.operators, given.places + 1), np.int64)
+    wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, :-1] = counts
     work = np.zeros(wide.shape), np.zeros(wide.shape)
-    throughput = evaluate(model, given.arrays, wide, work, False)
-    return Plan(counts, throughput, demand(given.arrays, wide, work[0]) <= SLACK)
+    throughput = evaluate(model, problem.arrays, wide, work, False)
+    return Plan(counts, throughput, demand(problem.arrays, wide, work[0]) <= SLACK)
 
 
-def place(model: Model, given: Problem, replication: Longs, search: Search) -> Plan:
+def place(model: Model, problem: Problem, replication: Longs, search: Search) -> Plan:
     """Given replicas in the best places that are found: branch and bound, over the best of METIS'
     cut, first fit and round robin. Raises ``UsageError`` if there are more replicas than cores.
     """
-    return _place(model, given, replication, search)[0]
+    return _place(model, problem, replication, search)[0]
 
 
-def _place(model: Model, given: Problem, replication: Longs, search: Search) -> tuple[Plan, Found]:
-    check_room(given, replication)
-    simple = [rule(model, given, replication) for rule in (first_fit, round_robin)]
-    cut = metis(given, replication, search.seed)
+def _place(
+    model: Model, problem: Problem, replication: Longs, search: Search
+) -> tuple[Plan, Found]:
+    check_room(problem, replication)
+    simple = [rule(model, problem, replication) for rule in (first_fit, round_robin)]
+    cut = metis(problem, replication, search.seed)
     best: Plan | None = None
     for counts in simple + ([cut] if cut is not None else []):
-        plan = judged(model, given, counts)
+        plan = judged(model, problem, counts)
         best = plan if plan.better(best) else best
     assert best is not None, "first fit always gives a plan"
-    found = branch(
+    searched = branch(
         model,
-        given,
+        problem,
         replication,
         (best.counts, best.throughput if best.within else 0.0),
         ratio=search.ratio,
         best_fit=search.best_fit,
         nodes=search.nodes,
     )
-    plan = judged(model, given, found.counts)
-    return (plan if plan.better(best) else best), found
+    plan = judged(model, problem, searched.counts)
+    return (plan if plan.better(best) else best), searched
 
 
-def rlas(model: Model, given: Problem, search: Search | None = None) -> Plan:
+def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
     """The best replication and placement that are found. Raises ``UsageError`` if the machine has
     fewer cores than the graph has operators.
 
@@ -133,44 +135,46 @@ def rlas(model: Model, given: Problem, search: Search | None = None) -> Plan:
     >>> from levada.core.machine_file import shipped
     >>> from levada.placement.replication.throughput_models import MODELS
     >>> from levada.placement.replication.model_arrays import problem
-    >>> given = problem(word_count(), shipped("server-b"))
-    >>> plan = rlas(MODELS["sustainable"], given, Search(nodes=200, steps=2000))
+    >>> words = problem(word_count(), shipped("server-b"))
+    >>> plan = rlas(MODELS["sustainable"], words, Search(nodes=200, steps=2000))
     >>> plan.within, int(plan.replication.sum()) <= 64
     (True, True)
     """
     search = search or Search()
     end = search.clock() + search.seconds
-    best = _searched(model, given, search)
+    best = _searched(model, problem, search)
     left = end - search.clock()
     if search.ratio < UNIT and left > 0:  # a plan of coarse units is one of fine ones, too
-        plan = _searched(model, given, replace(search, ratio=UNIT, seconds=left))
+        plan = _searched(model, problem, replace(search, ratio=UNIT, seconds=left))
         best = plan if plan.better(best) else best
     return best
 
 
-def _searched(model: Model, given: Problem, search: Search) -> Plan:
+def _searched(model: Model, problem: Problem, search: Search) -> Plan:
     end = search.clock() + search.seconds
-    best = scaled(model, given, search)
+    best = scaled(model, problem, search)
     starts = [best.counts]
-    for cost in balances(given):
+    for cost in balances(problem):
         if search.clock() >= end:
             return best
-        starts.append(place(model, given, balanced(given, cost), search).counts)
+        starts.append(place(model, problem, balanced(problem, cost), search).counts)
     for i, counts in enumerate(starts):
         if search.clock() >= end:
             return best
         seed = search.seed + i
-        found = refine(model, given, counts, seed=seed, steps=search.steps, replicate=True)
-        plan = judged(model, given, found)
+        refined_counts = refine(
+            model, problem, counts, seed=seed, steps=search.steps, replicate=True
+        )
+        plan = judged(model, problem, refined_counts)
         best = plan if plan.better(best) else best
     return best
 
 
-def scaled(model: Model, given: Problem, search: Search) -> Plan:
+def scaled(model: Model, problem: Problem, search: Search) -> Plan:
     """Algorithm 1."""
     best: Plan | None = None
     end = search.clock() + search.seconds
-    for plan in _steps(model, given, search):
+    for plan in _steps(model, problem, search):
         best = plan if plan.better(best) else best
         if search.clock() >= end:
             break
@@ -178,34 +182,34 @@ def scaled(model: Model, given: Problem, search: Search) -> Plan:
     return best
 
 
-def _steps(model: Model, given: Problem, search: Search) -> Iterator[Plan]:
-    if given.room < given.operators:
+def _steps(model: Model, problem: Problem, search: Search) -> Iterator[Plan]:
+    if problem.room < problem.operators:
         raise UsageError(
-            f"{given.machine.name} has {given.cores} cores for the {given.operators} operators of "
-            f"{given.graph.name}.",
+            f"{problem.machine.name} has {problem.cores} cores for the {problem.operators} "
+            f"operators of {problem.graph.name}.",
             hint="Each needs one at least.",
         )
-    replication = np.ones(given.operators, np.int64)
+    replication = np.ones(problem.operators, np.int64)
     while True:
-        plan = place(model, given, replication, search)
+        plan = place(model, problem, replication, search)
         yield plan
-        left = given.room - int(replication.sum())
+        left = problem.room - int(replication.sum())
         if left == 0 or not (plan.within or search.coarse):
             return
-        ratios = oversupply(model, given, plan)
-        which = bottleneck(ratios) if plan.within else busiest(model, given, plan)
+        ratios = oversupply(model, problem, plan)
+        which = bottleneck(ratios) if plan.within else busiest(model, problem, plan)
         if which is None:
             return
-        replication[which] += min(_more(given, which, replication, ratios, search.step), left)
+        replication[which] += min(_more(problem, which, replication, ratios, search.step), left)
 
 
 def _more(
-    given: Problem, which: int, replication: Longs, ratios: Doubles, step: Literal["by", "to"]
+    problem: Problem, which: int, replication: Longs, ratios: Doubles, step: Literal["by", "to"]
 ) -> int:
-    spout = given.arrays.first[which] == given.arrays.first[which + 1]
-    if ratios[which] < ENOUGH or (spout and given.arrays.rate >= FULL):
+    spout = problem.arrays.first[which] == problem.arrays.first[which + 1]
+    if ratios[which] < ENOUGH or (spout and problem.arrays.rate >= FULL):
         return 1
-    ratio = min(float(ratios[which]), float(given.room))
+    ratio = min(float(ratios[which]), float(problem.room))
     if step == "by":
         return math.ceil(ratio)
     return max(math.ceil(int(replication[which]) * ratio) - int(replication[which]), 1)
@@ -217,23 +221,25 @@ def bottleneck(ratios: Doubles) -> int | None:
     return int(over[-1]) if len(over) else None
 
 
-def busiest(model: Model, given: Problem, plan: Plan) -> int:
+def busiest(model: Model, problem: Problem, plan: Plan) -> int:
     """The operator whose replicas are the largest pieces of work."""
-    times = np.zeros(given.operators)
+    times = np.zeros(problem.operators)
     wide = np.pad(plan.counts, ((0, 0), (0, 1)))
-    for o in range(given.operators):
-        times[o] = max(_share_time(given.arrays, wide, o, int(p)) for p in np.flatnonzero(wide[o]))
+    for o in range(problem.operators):
+        times[o] = max(
+            _share_time(problem.arrays, wide, o, int(p)) for p in np.flatnonzero(wide[o])
+        )
     return int(times.argmax())
 
 
-def oversupply(model: Model, given: Problem, plan: Plan) -> Doubles:
+def oversupply(model: Model, problem: Problem, plan: Plan) -> Doubles:
     """How many times what it can take each operator gets; of ``sustainable`` and ``epochs``, where
     nobody gets more than the slowest takes, what all before it could give.
     """
     wide = np.pad(plan.counts, ((0, 0), (0, 1)))
     work = np.zeros(wide.shape), np.zeros(wide.shape)
-    evaluate(model, given.arrays, wide, work, False)
-    return _oversupply(model, given.arrays, wide, work[0])
+    evaluate(model, problem.arrays, wide, work, False)
+    return _oversupply(model, problem.arrays, wide, work[0])
 
 
 @compiled
@@ -245,41 +251,41 @@ def _oversupply(model: Model, a: Arrays, counts: Longs, taken: Doubles) -> Doubl
         spout = a.first[o] == a.first[o + 1]
         arrived = a.rate if spout else 0.0
         before = a.rate if spout else 1e300
-        own = 1e300
+        capacity = 1e300
         for e in range(a.first[o], a.first[o + 1]):
             s = a.source[e]
             arrived += (taken[s] * counts[s]).sum() * a.selectivity[e]
             before = min(before, able[s])
         for p in range(places):
             if counts[o, p]:
-                own = min(own, SECOND / max(_share_time(a, counts, o, p), 1e-300))
+                capacity = min(capacity, SECOND / max(_share_time(a, counts, o, p), 1e-300))
         if model.kind == PAPER:
             got = (taken[o] * counts[o]).sum()
             ratios[o] = arrived / got if got > 0 else 1.0
         else:
-            ratios[o] = before / own
-        able[o] = min(before, own)
+            ratios[o] = before / capacity
+        able[o] = min(before, capacity)
     return ratios
 
 
-def balances(given: Problem) -> list[Doubles]:
+def balances(problem: Problem) -> list[Doubles]:
     """ns of each operator for a tuple of each spout: with all from beside, with half of the mean
     distance, and with all of it.
     """
-    a = given.arrays
+    a = problem.arrays
     far = float(a.latency[:-1, :-1].mean())
-    fetch = np.zeros(given.operators)
-    for o in range(given.operators):
+    fetch = np.zeros(problem.operators)
+    for o in range(problem.operators):
         for e in range(a.first[o], a.first[o + 1]):
             fetch[o] += a.flow[a.source[e]] * a.selectivity[e] * a.lines[e] * far
     return [a.cost * a.flow + part * fetch for part in (0.0, 0.5, 1.0)]
 
 
-def balanced(given: Problem, cost: Doubles) -> Longs:
+def balanced(problem: Problem, cost: Doubles) -> Longs:
     """All cores, each operator its part by cost and one at least: the next core always goes to the
     operator whose replicas have most to do.
     """
-    counts = np.ones(given.operators, np.int64)
-    for _ in range(given.room - given.operators):
+    counts = np.ones(problem.operators, np.int64)
+    for _ in range(problem.room - problem.operators):
         counts[(cost / counts).argmax()] += 1
     return counts

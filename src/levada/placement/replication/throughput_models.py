@@ -64,26 +64,26 @@ class Estimate:
     busy: Doubles
 
 
-def estimate(model: Model, given: Problem, counts: Longs) -> Estimate:
+def estimate(model: Model, problem: Problem, counts: Longs) -> Estimate:
     """What a model says of a plan (counts of replicas, operators by places).
 
     >>> from levada.placement.replication.dataflow import Graph, Operator, Stream
     >>> from levada.core.machine_file import shipped
     >>> from levada.placement.replication.model_arrays import problem
     >>> graph = Graph("g", [Operator("a", 120), Operator("b", 240)], [Stream("a", "b")])
-    >>> given = problem(graph, shipped("server-a"))
+    >>> pair = problem(graph, shipped("server-a"))
     >>> apart = np.zeros((2, 8), np.int64)
     >>> apart[0, 0] = apart[1, 1] = 1
-    >>> round(estimate(MODELS["paper"], given, apart).throughput)  # 1 s / (200 + 119.3 ns)
+    >>> round(estimate(MODELS["paper"], pair, apart).throughput)  # 1 s / (200 + 119.3 ns)
     3131851
     """
-    wide = np.zeros((given.operators, given.places + 1), np.int64)
+    wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, : counts.shape[1]] = counts
-    if model.kind == SUSTAINABLE and np.count_nonzero(given.arrays.weight) > 1:
-        throughput, taken, busy = several(given.arrays, wide)
+    if model.kind == SUSTAINABLE and np.count_nonzero(problem.arrays.weight) > 1:
+        throughput, taken, busy = several(problem.arrays, wide)
         return Estimate(throughput, taken[:, :-1], busy[:, :-1])
     taken, busy = work = np.zeros(wide.shape), np.zeros(wide.shape)
-    throughput = evaluate(model, given.arrays, wide, work, False)
+    throughput = evaluate(model, problem.arrays, wide, work, False)
     return Estimate(throughput, taken[:, :-1], busy[:, :-1])
 
 

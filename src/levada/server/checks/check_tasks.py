@@ -70,14 +70,14 @@ def answer(task: Task, known: Callable[[], NameScope]) -> Any:
 def _warned(query: Prepared) -> dict[str, Any]:
     """The first warnings of a query, and how many more there are."""
     try:
-        found = query.warnings
+        query_warnings = query.warnings
     except QueryFailureError:  # the query itself may do
-        found = ()
+        query_warnings = ()
     warned = [
         {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
-        for w in found[:MAX_SHOWN]
+        for w in query_warnings[:MAX_SHOWN]
     ]
-    return {"warnings": warned, "more": len(found) - len(warned)}
+    return {"warnings": warned, "more": len(query_warnings) - len(warned)}
 
 
 def _encoded(query: Prepared) -> bytes:

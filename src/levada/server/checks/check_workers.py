@@ -170,8 +170,8 @@ async def _line(worker: Process, line: bytes) -> bytes:
 
 def _too_long(limits: Limits, of_what: str) -> Problem:
     most = f"{limits.check_seconds:g} s{of_what}"
-    told = f"The check of the text took more than {most}, and was ended."
-    return Problem(503, told, hint=HINT, limit="seconds")
+    message = f"The check of the text took more than {most}, and was ended."
+    return Problem(503, message, hint=HINT, limit="seconds")
 
 
 def _answer(reply: Reply) -> Any:
@@ -180,8 +180,8 @@ def _answer(reply: Reply) -> Any:
     if reply.fault:
         raise RuntimeError(f"A check failed in its process.\n{reply.fault}")
     if reply.ends:
-        told = "The check of the text took more memory than it may have, and was ended."
-        raise Problem(503, told, hint=HINT, limit="memory")
+        message = "The check of the text took more memory than it may have, and was ended."
+        raise Problem(503, message, hint=HINT, limit="memory")
     if reply.status:
         raise Problem(reply.status, reply.detail, headers=reply.headers, **reply.said)
     return reply.answer

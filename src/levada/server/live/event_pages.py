@@ -49,19 +49,19 @@ class Pages:
         """Some events behind an id, of the query that the plan has ``since`` this version: about a
         page, at least one if there is one.
         """
-        found: list[Event] = []
+        page: list[Event] = []
         room = PAGE
         for entry in self._archive.entries(query, after, since):
             with self._lock:
                 events, large = self._events(entry, query, since)
             for event in events[bisect_right(events, after, key=lambda event: event.id) :]:
-                if found and room < 0 and not large:
-                    return found
-                found.append(event)
+                if page and room < 0 and not large:
+                    return page
+                page.append(event)
                 room -= len(event.body)
             if room < 0:
                 break
-        return found
+        return page
 
     def _events(self, entry: Entry, query: str, since: int) -> tuple[list[Event], bool]:
         """The events of an epoch, and whether they are more than is held."""
@@ -69,10 +69,10 @@ class Pages:
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key], False
-        found = self._archive.read(entry, query)
-        if found is None or found.query.since != since:
+        archived = self._archive.read(entry, query)
+        if archived is None or archived.query.since != since:
             return [], False  # gone, or another one's that has taken the name
-        events = list(events_of(found))
+        events = list(events_of(archived))
         size = _size(events)
         if size > HELD:
             return events, True
@@ -87,22 +87,22 @@ def _size(events: list[Event]) -> int:
     return sum(len(event.body) for event in events)
 
 
-def events_of(found: ArchivedReports) -> Iterator[Event]:
+def events_of(archived: ArchivedReports) -> Iterator[Event]:
     """The reports that were found, each as an event; a relation's inserts and deletes at one report
     are one.
     """
-    query = found.query
-    texts = lines(Format.NDJSON, display_name(query.name), query.variables, found.batch)
-    if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
-        yield _event(found.entry.epoch, texts.to_list())
+    query = archived.query
+    texts = lines(Format.NDJSON, display_name(query.name), query.variables, archived.batch)
+    if archived.ids == [archived.entry.epoch] and archived.entry.queries[query.name][1] == TIMELESS:
+        yield _event(archived.entry.epoch, texts.to_list())
         return
     reports = texts.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).to_list()
-    own: list[str] = []
+    report_lines: list[str] = []
     for at, (report, text) in enumerate(zip(reports, texts, strict=True)):
-        own.append(text)
+        report_lines.append(text)
         if at + 1 == len(reports) or reports[at + 1] != report:
-            yield _event(report, own)
-            own = []
+            yield _event(report, report_lines)
+            report_lines = []
 
 
 def _event(report: int, texts: list[str]) -> Event:

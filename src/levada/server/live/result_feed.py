@@ -76,19 +76,19 @@ class Topic:
         """Some events behind an id, at most about a page; None if the ring begins later."""
         if after < self.floor:
             return None
-        found: list[Event] = []
+        events: list[Event] = []
         if after >= self.newest:
-            return found
+            return events
         size = 0
         start = len(self._ring)
         while start and self._ring[start - 1].id > after:
             start -= 1
         for at in range(start, len(self._ring)):
-            if found and size > PAGE:
+            if events and size > PAGE:
                 break
-            found.append(self._ring[at])
+            events.append(self._ring[at])
             size += len(self._ring[at].body)
-        return found
+        return events
 
 
 class Feed:
@@ -147,11 +147,11 @@ class Feed:
             del self._topics[query]
 
     def _follow(self) -> None:
-        told = time.monotonic()
+        last_tick = time.monotonic()
         while not self._stopped.wait(LOOK):
             self._refresh()
-            if time.monotonic() - told >= SILENCE / 3:
-                told = time.monotonic()
+            if time.monotonic() - last_tick >= SILENCE / 3:
+                last_tick = time.monotonic()
                 self._post(self._tick)
 
     def _refresh(self) -> None:
@@ -164,22 +164,22 @@ class Feed:
         for query, topic in topics.items():
             if entries and (gone := self.archive.gone(query, topic.since)) is not None:
                 self._give(topic, gone, [])
-        told = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
-        if all(told):
+        outcomes = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
+        if all(outcomes):
             self._failed = ""
 
     def _one(self, entry: Entry, query: str, topic: Topic) -> bool:
         """What has come of a query; whether it could be read."""
         try:
-            found = self.archive.read(entry, query)
+            archived = self.archive.read(entry, query)
         except (CheckpointError, OSError) as error:
             self._tell(error)
             self._give(topic, entry.last(query), [])
             return False
-        if found is None:
+        if archived is None:
             self._give(topic, entry.last(query), [])
-        elif found.query.since == topic.since:
-            self._give(topic, None, list(events_of(found)))
+        elif archived.query.since == topic.since:
+            self._give(topic, None, list(events_of(archived)))
         return True
 
     def _tell(self, error: Exception) -> None:

@@ -136,8 +136,8 @@ class EventStream:
         parts: list[bytes] = []
         for query, topic in self._topics.items():
             ring = topic.behind(self._at[query])
-            found = ring if ring is not None else await self._from_disk(query, topic, parts)
-            for event in found:
+            events = ring if ring is not None else await self._from_disk(query, topic, parts)
+            for event in events:
                 self._at[query] = event.id
                 parts.append(b"id: %b\n%b" % (self._id(), event.body))
         return parts
@@ -146,17 +146,17 @@ class EventStream:
         """What a client that is behind has next; a gap first, if what follows is not kept."""
         pages, at = self._feed.pages, self._at[query]
         async with pages.turns.slot(self._token):
-            found = await asyncio.to_thread(pages.behind, query, at, topic.since)
+            events = await asyncio.to_thread(pages.behind, query, at, topic.since)
         gone = self._feed.archive.gone(query, topic.since)
-        if gone is not None and gone > at and (not found or found[0].id > gone):
-            before = found[0].id if found else None
+        if gone is not None and gone > at and (not events or events[0].id > gone):
+            before = events[0].id if events else None
             said = {"query": query, "after": None if at == NEVER else at, "before": before}
             parts.append(b"event: gap\ndata: %b\n\n" % msgspec.json.encode(said))
             self._at[query] = gone
-        if not found:
+        if not events:
             self._at[query] = max(self._at[query], topic.floor)
         self._woken = True  # there may be more
-        return found
+        return events
 
     def _id(self) -> bytes:
         if self._one:

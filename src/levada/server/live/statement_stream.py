@@ -33,8 +33,8 @@ def statements(block: bytes) -> bytes:
     >>> statements(b'id: 10\nevent: report\ndata: {"report": 10, "graph": "<a> <b> <c> .\\n"}\n\n')
     b'id: 10\nevent: report\ndata: <a> <b> <c> 10 .\n\n'
     """
-    head, found, rest = block.partition(_REPORT)
-    if not found:
+    head, marker, rest = block.partition(_REPORT)
+    if not marker:
         return block
     lines = []
     for line in rest.split(b"\n"):
@@ -42,4 +42,4 @@ def statements(block: bytes) -> bytes:
             said = msgspec.json.decode(line.removeprefix(b"data: "))
             time = said["report"]
             lines += [f"data: {t[:-1]}{time} .\n" for t in said["graph"].split("\n") if t]
-    return head + found + "".join(lines).encode() + b"\n"
+    return head + marker + "".join(lines).encode() + b"\n"

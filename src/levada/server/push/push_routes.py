@@ -30,7 +30,7 @@ SMALL = 4096  # bytes
 
 async def push_rows(request: Request) -> Response:
     """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
-    own, config = served(request), _stream(request)
+    server, config = served(request), _stream(request)
     form = format_of_body(config, request.headers.get("content-type", ""))
     complete = _complete(request, config)
     key = request.headers.get("idempotency-key", "")
@@ -38,7 +38,7 @@ async def push_rows(request: Request) -> Response:
         raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
     limits = limits_of(request)
     with _unless_gone(request):
-        pusher = await _pusher(own, config)
+        pusher = await _pusher(server, config)
         full = await pusher.is_full(limits.backlog)
     if full:
         raise Problem(
@@ -48,7 +48,7 @@ async def push_rows(request: Request) -> Response:
         )
     data = await body_of(request, limits.body, "A body")
     if form or len(data) > SMALL:
-        async with slot_of(request, own.parsing):
+        async with slot_of(request, server.parsing):
             body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
     else:  # it is parsed with those that come beside it
         body = Body(config, whole_lines(config, data), key, complete)
@@ -57,7 +57,7 @@ async def push_rows(request: Request) -> Response:
     with _unless_gone(request):
         rows = await pusher.add(body)
     if rows:
-        own.counts[config.name] += rows
+        server.counts[config.name] += rows
     return Json({"stream": config.name, "rows": rows or 0, "again": rows is None}, 202)
 
 
@@ -97,23 +97,23 @@ def _complete(request: Request, config: StreamConfig) -> int:
 
 def _stream(request: Request) -> StreamConfig:
     """The pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
-    own, name = served(request), request.path_params["stream"]
-    if own.settings.read_only:
+    server, name = served(request), request.path_params["stream"]
+    if server.settings.read_only:
         raise Problem(403, "This server is read-only.")
-    config = own.facts.now().streams.get(name)
+    config = server.facts.now().streams.get(name)
     if config is None:
         raise Problem(
             404,
             f"There is no stream {name[:200]}.",
             hint="PUT makes one that can be fed here.",
         )
-    if config.path not in own.pushers and not is_pushed(config):
+    if config.path not in server.pushers and not is_pushed(config):
         raise Problem(409, f"The stream {name} is not pushed: its rows come from elsewhere.")
     return config
 
 
-async def _pusher(own: ServerState, config: StreamConfig) -> Pusher:
-    if config.path not in own.pushers:
+async def _pusher(server: ServerState, config: StreamConfig) -> Pusher:
+    if config.path not in server.pushers:
         log = await off_loop(lambda: PushLog(Path(config.path), config.format))
-        own.pushers.setdefault(config.path, Pusher(log))
-    return own.pushers[config.path]
+        server.pushers.setdefault(config.path, Pusher(log))
+    return server.pushers[config.path]

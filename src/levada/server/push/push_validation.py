@@ -119,21 +119,21 @@ def rows_of(config: StreamConfig, text: bytes) -> int:
     """How many elements a body has, as ``whole_lines`` gives it. Raises ``Problem`` 400."""
     if config.format == "ndjson":
         return _tuples(config, text)
-    found = _parsed(config, text)
-    if found.bad:
-        at, reason, _ = found.bad[0]
-        raise Problem(400, reason, wrong=len(found.bad), **_place(text, at, at + _column(reason)))
-    return found.n
+    parsed = _parsed(config, text)
+    if parsed.bad:
+        at, reason, _ = parsed.bad[0]
+        raise Problem(400, reason, wrong=len(parsed.bad), **_place(text, at, at + _column(reason)))
+    return parsed.n
 
 
 def rows_of_each(config: StreamConfig, texts: Sequence[bytes]) -> list[int | Problem]:
     """``rows_of`` of some bodies, or the problem with one."""
     if config.format == "ndjson" or len(texts) == 1:
         return [_judged(config, text) for text in texts]
-    found = _parsed(config, b"".join(texts))
+    parsed = _parsed(config, b"".join(texts))
     ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))
-    rows = np.diff(np.searchsorted(found.line, ends), prepend=0).tolist()
-    wrong = set(np.searchsorted(ends, [at for at, _, _ in found.bad], "right").tolist())
+    rows = np.diff(np.searchsorted(parsed.line, ends), prepend=0).tolist()
+    wrong = set(np.searchsorted(ends, [at for at, _, _ in parsed.bad], "right").tolist())
     return [
         _judged(config, text) if body in wrong else n
         for body, (text, n) in enumerate(zip(texts, rows, strict=True))
@@ -161,12 +161,12 @@ def _parsed(config: StreamConfig, text: bytes) -> Triples:
 def _tuples(config: StreamConfig, data: bytes) -> int:
     reference = FileSplit(config.name, config.name, "", "", config.format, 0, len(data), 0, 0, 0)
     chunk = JsonChunk(np.frombuffer(data, np.uint8))
-    found = tuples_of(chunk, config, reference, late_below=MIN, future_above=MAX)
-    if found.dead:
-        dead = found.dead[0]
+    tuples = tuples_of(chunk, config, reference, late_below=MIN, future_above=MAX)
+    if tuples.dead:
+        dead = tuples.dead[0]
         at = int(dead[0])
-        raise Problem(400, _sentence(dead[1]), wrong=len(found.dead), **_place(data, at, at))
-    return found.n
+        raise Problem(400, _sentence(dead[1]), wrong=len(tuples.dead), **_place(data, at, at))
+    return tuples.n
 
 
 def _sentence(reason: str) -> str:
@@ -174,8 +174,8 @@ def _sentence(reason: str) -> str:
 
 
 def _column(reason: str) -> int:
-    found = _COLUMN.search(reason)
-    return int(found[1]) - 1 if found else 0
+    match = _COLUMN.search(reason)
+    return int(match[1]) - 1 if match else 0
 
 
 def _place(data: bytes, line: int, at: int) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class Pusher:
         while self._waiting:
             batch = self._next()
             try:
-                found = await asyncio.to_thread(self._commit, [body for body, _ in batch])
+                outcomes = await asyncio.to_thread(self._commit, [body for body, _ in batch])
             except Exception as error:
-                found = [error] * len(batch)
-            for (body, done), each in zip(batch, found, strict=True):
+                outcomes = [error] * len(batch)
+            for (body, done), each in zip(batch, outcomes, strict=True):
                 self._by_key.pop(body.key, None)
                 if isinstance(each, Exception):
                     done.set_exception(each)
@@ -111,16 +111,16 @@ class Pusher:
 
     def _commit(self, bodies: Sequence[Body]) -> Sequence[int | Exception]:
         """The elements of each, durable, or what is wrong with it."""
-        found = _rows(bodies)
+        outcomes = _rows(bodies)
         taken = [
             body
-            for body, rows in zip(bodies, found, strict=True)
+            for body, rows in zip(bodies, outcomes, strict=True)
             if not isinstance(rows, Problem) and (rows or body.complete > MIN)
         ]
         if taken:
             data, keys = b"".join(b.data for b in taken), {b.key: b.sent for b in taken if b.key}
             self.log.append(data, keys, max(b.complete for b in taken))
-        return found
+        return outcomes
 
     def _next(self) -> list[tuple[Body, asyncio.Future[int]]]:
         """What is written together."""

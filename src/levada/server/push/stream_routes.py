@@ -52,52 +52,52 @@ async def put_stream(request: Request) -> Response:
     a JSON object; without one its elements are lines of N-Quads with their times.
     """
     check_role(request, Role.REGISTER)
-    own, name = served(request), _name(request)
+    server, name = served(request), _name(request)
     options = await _options(request)
     asked = StreamConfig.of(name, PUSH, **options)
     push_spool(asked, Path())  # whether it can be one
-    async with one_by_one(own, of_stream(name)):
-        return await _put(request, own, asked, options)
+    async with one_by_one(server, of_stream(name)):
+        return await _put(request, server, asked, options)
 
 
 async def _put(
-    request: Request, own: ServerState, asked: StreamConfig, options: dict[str, Any]
+    request: Request, server: ServerState, asked: StreamConfig, options: dict[str, Any]
 ) -> Response:
     name = asked.name
-    found = {"stream": name, "format": asked.format}
-    there = (await off_loop(own.facts.now)).streams.get(name)
+    description = {"stream": name, "format": asked.format}
+    there = (await off_loop(server.facts.now)).streams.get(name)
     if there is not None:
         _check_same(there, asked)
-        return Json(found)
-    owners, token = Owners(own.settings.root, own.coming), token_of(request)
-    names = [of_stream(n) for n in own.facts.now().streams]
+        return Json(description)
+    owners, token = Owners(server.settings.root, server.coming), token_of(request)
+    names = [of_stream(n) for n in server.facts.now().streams]
     with owners.adding(token, of_stream(name), names, limits_of(request)):
         stream = NewStream(name, PUSH, options, token.name)
         answer = await _tell(request, Wish(new_id(), stream=stream))
-        await _until(lambda: name in own.facts.now().streams)
-    said = found | {"told": answer.told}
+        await _until(lambda: name in server.facts.now().streams)
+    said = description | {"told": answer.told}
     return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
 
 
 async def delete_stream(request: Request) -> Response:
     """Takes a stream that is pushed away; what of it has not been read is not read any more."""
     check_role(request, Role.REGISTER)
-    own, name = served(request), _name(request)
-    async with one_by_one(own, of_stream(name)):
-        return await _delete(request, own, name)
+    server, name = served(request), _name(request)
+    async with one_by_one(server, of_stream(name)):
+        return await _delete(request, server, name)
 
 
-async def _delete(request: Request, own: ServerState, name: str) -> Response:
-    there = (await off_loop(own.facts.now)).streams.get(name)
+async def _delete(request: Request, server: ServerState, name: str) -> Response:
+    there = (await off_loop(server.facts.now)).streams.get(name)
     if there is None:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
     if not is_pushed(there):
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
     token = token_of(request)
-    Owners(own.settings.root, own.coming).check_own(token, of_stream(name))
+    Owners(server.settings.root, server.coming).check_own(token, of_stream(name))
     answer = await _tell(request, Wish(new_id(), leave=name, only=only_of(token)))
-    own.pushers.pop(there.path, None)
-    await _until(lambda: name not in own.facts.now().streams)
+    server.pushers.pop(there.path, None)
+    await _until(lambda: name not in server.facts.now().streams)
     return Json({"stream": name, "told": answer.told})
 
 
@@ -121,15 +121,15 @@ async def _options(request: Request) -> dict[str, Any]:
     if media not in ("application/json", ""):
         raise Problem(415, f"The options of a stream are no {media[:100]}.", hint="Send JSON.")
     try:
-        found = msgspec.json.decode(data, type=dict[str, _Value])
+        options = msgspec.json.decode(data, type=dict[str, _Value])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        told = "The options of a stream are a JSON object of texts, numbers, true and false"
-        raise Problem(400, f"{told}: {error}.") from None
-    for key in found:
+        message = "The options of a stream are a JSON object of texts, numbers, true and false"
+        raise Problem(400, f"{message}: {error}.") from None
+    for key in options:
         if key not in OPTIONS:
-            told = f"A stream that is pushed has no option {key[:100]}."
-            raise Problem(400, told, hint=near(key, OPTIONS))
-    return found if "format" in found or "schema" in found else {"format": "nq", **found}
+            message = f"A stream that is pushed has no option {key[:100]}."
+            raise Problem(400, message, hint=near(key, OPTIONS))
+    return options if "format" in options or "schema" in options else {"format": "nq", **options}
 
 
 def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
@@ -146,9 +146,9 @@ def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
 
 async def _tell(request: Request, wish: Wish) -> Answer:
     """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
-    own = served(request)
-    async with slot_of(request, own.asking):
-        answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
+    server = served(request)
+    async with slot_of(request, server.asking):
+        answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
     if answer.refused:
         raise RefusedError(answer)
     return answer

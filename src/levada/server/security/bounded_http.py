@@ -125,8 +125,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse_head(self) -> None:
         most = self.bounds.head
-        told = f"The head of a request has at most {most:,} bytes."
-        self._refuse("431 Request Header Fields Too Large", told)
+        detail = f"The head of a request has at most {most:,} bytes."
+        self._refuse("431 Request Header Fields Too Large", detail)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -201,11 +201,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(*fault)
 
     def _refuse(
-        self, status: str, told: str, headers: Mapping[str, str] = MappingProxyType({})
+        self, status: str, detail: str, headers: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self._settle()
         number, title = status.split(" ", 1)
-        body = f'{{"title": "{title}", "status": {number}, "detail": "{told}"}}\n'
+        body = f'{{"title": "{title}", "status": {number}, "detail": "{detail}"}}\n'
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         answer = _ANSWER.format(status=status, size=len(body), headers=more, body=body)
         self.bounds.refused[int(number)] += 1

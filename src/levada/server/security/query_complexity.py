@@ -35,13 +35,13 @@ def check_weight(query: Prepared, most: int) -> None:
     for node in nodes(query.ast):
         patterns += _patterns(node)
         operands += _operands(node)
-    for found, limit, word in (
+    for count, limit, word in (
         (patterns, most, "patterns"),
         (operands, OPERANDS * most, "operands in expressions"),
     ):
-        if found > limit:
+        if count > limit:
             raise UsageError(
-                f"The text has {found:,} {word}, and the server takes at most {limit:,}.",
+                f"The text has {count:,} {word}, and the server takes at most {limit:,}.",
                 hint="Who may write to the checkpoint may add it: levada add CHECKPOINT QUERY.",
             )
 

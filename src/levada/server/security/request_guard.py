@@ -129,14 +129,14 @@ class RequestGuard:
         if not self.tokens.asked:
             return EVERYBODY
         scheme, _, presented = headers.get("authorization", "").partition(" ")
-        found = self.tokens.found(presented.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
+        token = self.tokens.find(presented.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
             raise Problem(
                 401,
                 "A token is asked for, in the header Authorization: Bearer TOKEN.",
                 headers={"WWW-Authenticate": 'Bearer realm="levada"'},
             )
-        return found
+        return token
 
 
 class Body:
@@ -195,13 +195,13 @@ class Body:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """The headers by name; one that decides and comes twice is refused."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1")
-        if key in _ONCE and key in found:
+        if key in _ONCE and key in headers:
             raise Problem(400, f"The header {key} is there twice.")
-        found[key] = value.decode("latin-1")
-    return found
+        headers[key] = value.decode("latin-1")
+    return headers
 
 
 def _is_open(path: str) -> bool:
@@ -218,5 +218,5 @@ def _name(host: str) -> str:
 
 def _with_own(headers: list[tuple[bytes, bytes]], *, close: bool) -> list[tuple[bytes, bytes]]:
     there = {name.lower() for name, _ in headers}
-    own = [header for header in _HEADERS if header[0] not in there]
-    return [*headers, *own, *([(b"connection", b"close")] if close else [])]
+    defaults = [header for header in _HEADERS if header[0] not in there]
+    return [*headers, *defaults, *([(b"connection", b"close")] if close else [])]

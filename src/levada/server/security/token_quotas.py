@@ -43,15 +43,15 @@ def parse_allowance(text: str) -> TokenQuota:
     Allowance(queries=10, streams=0, connections=0, body=1000000, text=0, seconds=0, \
 of_queries='bytes=5MB')
     """
-    own: dict[str, int] = {}
+    limits: dict[str, int] = {}
     of_queries = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         word, _, number = (side.strip() for side in part.partition("="))
         if word in (*_SIZED, *_COUNTED):
-            own[word] = most_of(word, number, sized=word in _SIZED)
+            limits[word] = most_of(word, number, sized=word in _SIZED)
         elif word in words_of_limits():
             of_queries.append(check_limits(f"{word}={number}"))
         else:
             known = (*_SIZED, *_COUNTED, *words_of_limits())
             raise UsageError(f"A token has no limit {word[:40]}.", hint=near(word, known))
-    return TokenQuota(**own, of_queries=",".join(of_queries))
+    return TokenQuota(**limits, of_queries=",".join(of_queries))

@@ -95,16 +95,16 @@ class Tokens:
     all: Sequence[Token]
     faults: Sequence[LineFault] = ()
 
-    def found(self, presented: str) -> Token | None:
+    def find(self, presented: str) -> Token | None:
         """The token that was presented. Each is compared, to its end: how long that takes says
         nothing.
         """
         digest = hashlib.sha256(presented.encode("utf-8", "replace")).digest()
-        found = None
+        matching_token = None
         for token in self.all:
             if hmac.compare_digest(token.digest, digest):
-                found = token
-        return found
+                matching_token = token
+        return matching_token
 
     def sentences(self) -> list[str]:
         """A sentence for each fault, of the first faults."""
@@ -133,9 +133,9 @@ class TokenFile:
         """Whether tokens are asked for."""
         return self._path is not None
 
-    def found(self, presented: str) -> Token | None:
+    def find(self, presented: str) -> Token | None:
         """The token that was presented."""
-        return self.now().found(presented)
+        return self.now().find(presented)
 
     def has(self, token: Token) -> bool:
         """Whether a token that was let in would be so now, with the roles that it had."""
@@ -190,21 +190,21 @@ def sound_tokens(path: Path) -> Tokens:
         lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         return Tokens((), (LineFault(0, f"{error.strerror}."),))
-    found: dict[int, Token] = {}
+    tokens_by_line: dict[int, Token] = {}
     faults: list[LineFault] = []
     for number, line in enumerate(lines, 1):
         try:
             if words := line.partition(b"#")[0].decode().split():
-                found[number] = _token(words)
+                tokens_by_line[number] = _token(words)
         except UnicodeDecodeError:
             faults.append(LineFault(number, "It is not UTF-8."))
         except UsageError as error:
             faults.append(LineFault(number, error.message, error.hint))
-    counts = Counter(token.name for token in found.values())
-    for number, token in found.items():
+    counts = Counter(token.name for token in tokens_by_line.values())
+    for number, token in tokens_by_line.items():
         if counts[token.name] > 1:
             faults.append(LineFault(number, f"The token {token.name} is there twice."))
-    sound = [token for token in found.values() if counts[token.name] == 1]
+    sound = [token for token in tokens_by_line.values() if counts[token.name] == 1]
     return Tokens(sound, tuple(sorted(faults, key=lambda fault: fault.line)))
 
 

@@ -32,21 +32,23 @@ def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> 
     >>> fault_of("GET", "1.1", [*said, (b"sec-websocket-version", b"8")]).status
     '426 Upgrade Required'
     """
-    found = list(headers)
-    keys, versions = (_all(found, name) for name in (b"sec-websocket-key", _VERSION))
+    header_list = list(headers)
+    keys, versions = (_all(header_list, name) for name in (b"sec-websocket-key", _VERSION))
     if (method, http) != ("GET", "1.1"):
         return _bad("A WebSocket begins with a GET of HTTP/1.1.")
     if len(versions) != 1:
         return _bad(f"A WebSocket says one Sec-WebSocket-Version, which is {VERSION}.")
     if versions[0] != VERSION.encode():
-        told = f"A WebSocket is spoken here in version {VERSION} only."
+        detail = f"A WebSocket is spoken here in version {VERSION} only."
         said = {"upgrade": "websocket", "sec-websocket-version": VERSION}
-        return Fault("426 Upgrade Required", told, said)
-    if _all(found, b"content-length") + _all(found, b"transfer-encoding"):
+        return Fault("426 Upgrade Required", detail, said)
+    if _all(header_list, b"content-length") + _all(header_list, b"transfer-encoding"):
         return _bad("The request that begins a WebSocket has no body.")
-    if len(found) > HEADERS or any(len(name) + len(value) > LINE for name, value in found):
-        told = f"A WebSocket begins with at most {HEADERS} headers of at most {LINE:,} bytes."
-        return Fault("431 Request Header Fields Too Large", told)
+    if len(header_list) > HEADERS or any(
+        len(name) + len(value) > LINE for name, value in header_list
+    ):
+        detail = f"A WebSocket begins with at most {HEADERS} headers of at most {LINE:,} bytes."
+        return Fault("431 Request Header Fields Too Large", detail)
     if len(keys) != 1 or not _is_key(keys[0]):
         return _bad(f"A WebSocket says one Sec-WebSocket-Key, which is {_KEY} bytes in base64.")
     return None
@@ -55,8 +57,8 @@ def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> 
 _VERSION = b"sec-websocket-version"
 
 
-def _bad(told: str) -> Fault:
-    return Fault("400 Bad Request", told)
+def _bad(detail: str) -> Fault:
+    return Fault("400 Bad Request", detail)
 
 
 def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:

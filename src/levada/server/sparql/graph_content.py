@@ -46,8 +46,8 @@ def content_of(files: Sequence[StaticFile], graph: str | None) -> Iterator[bytes
         return
     for file in files:
         text = cast(IO[bytes], _Stream(lines_of(file, graph)))
-        found = ox.parse(text, format=ox.RdfFormat.N_TRIPLES, rename_blank_nodes=True)
-        yield from _written(quad.triple for quad in found)
+        quads = ox.parse(text, format=ox.RdfFormat.N_TRIPLES, rename_blank_nodes=True)
+        yield from _written(quad.triple for quad in quads)
 
 
 class _Stream(io.RawIOBase):
@@ -122,8 +122,8 @@ def triples_sent(data: bytes, media: str, base: str) -> bytes:
         read = "ttl" if form == "nt" else form
         text = document_text(data, read, base)
     except Malformed as fault:
-        told = f"This is not well-formed {NAMES[form]}: {fault}."
-        raise Problem(400, told, line=fault.line or None, column=fault.column or None) from None
+        message = f"This is not well-formed {NAMES[form]}: {fault}."
+        raise Problem(400, message, line=fault.line or None, column=fault.column or None) from None
     if form in QUADS and any(
         quad.graph_name != ox.DefaultGraph()
         for quad in ox.parse(io.BytesIO(text), format=ox.RdfFormat.N_QUADS)

@@ -58,7 +58,7 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
     try:
         async with asyncio.timeout(limits.sparql_seconds):
             await _give(process, ask, parts, limits)
-            found = await _heard(process, limits)
+            output = await _heard(process, limits)
             await process.wait()  # who kills one that has ended takes its end from asyncio
     except TimeoutError:
         seconds = limits.sparql_seconds
@@ -73,7 +73,7 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    return _told(found)
+    return _told(output)
 
 
 async def _give(
@@ -101,17 +101,17 @@ async def _give(
 
 async def _heard(process: asyncio.subprocess.Process, limits: Limits) -> bytes:
     assert process.stdout is not None, "it is a pipe"
-    found = bytearray()
+    output = bytearray()
     while block := await process.stdout.read(1 << 16):
-        found += block
-        if len(found) > limits.sparql_answer:
+        output += block
+        if len(output) > limits.sparql_answer:
             most = limits.sparql_answer
             raise Problem(413, f"The answer has more than {most:,} bytes.", hint="Say LIMIT.")
-    return bytes(found)
+    return bytes(output)
 
 
-def _told(found: bytes) -> bytes:
-    head, end, data = found.partition(b"\n")
+def _told(output: bytes) -> bytes:
+    head, end, data = output.partition(b"\n")
     if not end:  # the system has ended it: of memory
         raise Problem(503, "The query took more memory than it may have.", hint="Ask for less.")
     wrong = json.loads(head)

@@ -78,12 +78,12 @@ def _answer(store: ox.Store, asked: dict[str, Any]) -> bytes:
     if asked["default"] is not None:
         said["default_graph"] = [ox.NamedNode(graph) for graph in asked["default"]]
         said["named_graphs"] = [ox.NamedNode(graph) for graph in asked["named"]]
-    found = store.query(asked["query"], **said)
+    results = store.query(asked["query"], **said)
     form = asked["form"]
-    if isinstance(found, ox.QueryTriples):
-        answer = found.serialize(format=GRAPHS[form]) or b""
+    if isinstance(results, ox.QueryTriples):
+        answer = results.serialize(format=GRAPHS[form]) or b""
     else:
-        answer = found.serialize(format=RESULTS[form]) or b""
+        answer = results.serialize(format=RESULTS[form]) or b""
     return _NO_XML.sub(b"\xef\xbf\xbd", answer) if form in ("xml", "rdf") else answer
 
 

@@ -37,7 +37,7 @@ def description(endpoint: str, graphs: Sequence[str], gives: Sequence[str], form
     (True, True)
     """
     service, dataset, default = (ox.BlankNode(name) for name in ("service", "dataset", "default"))
-    found = [
+    triples = [
         ox.Triple(service, _TYPE, _sd("Service")),
         ox.Triple(service, _sd("endpoint"), ox.NamedNode(endpoint)),
         ox.Triple(service, _sd("supportedLanguage"), _sd("SPARQL11Query")),
@@ -49,15 +49,15 @@ def description(endpoint: str, graphs: Sequence[str], gives: Sequence[str], form
     for media in gives:
         if media in _NAMES:
             name = ox.NamedNode(_FORMATS + _NAMES[media])
-            found.append(ox.Triple(service, _sd("resultFormat"), name))
+            triples.append(ox.Triple(service, _sd("resultFormat"), name))
     for at, graph in enumerate(graphs):
         node = ox.BlankNode(f"graph{at}")
-        found += [
+        triples += [
             ox.Triple(dataset, _sd("namedGraph"), node),
             ox.Triple(node, _TYPE, _sd("NamedGraph")),
             ox.Triple(node, _sd("name"), ox.NamedNode(graph)),
         ]
-    return ox.serialize(found, format=_WRITTEN[form]) or b""
+    return ox.serialize(triples, format=_WRITTEN[form]) or b""
 
 
 def _sd(name: str) -> ox.NamedNode:

@@ -22,9 +22,9 @@ from levada.server.sparql.query_process import Part
 PREFIX = "urn:levada:"
 
 
-def graphs_there(own: ServerState) -> list[str]:
+def graphs_there(server: ServerState) -> list[str]:
     """The named graphs that there are, static ones first."""
-    now = own.facts.now()
+    now = server.facts.now()
     static = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
     made = [name for name, plan in now.plans.items() if plan.form is Form.CONSTRUCT]
     return [*sorted(static), *(PREFIX + name for name in sorted(made))]
@@ -42,13 +42,13 @@ def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
             )
 
 
-def parts(own: ServerState, wanted: Collection[str] | None) -> list[Part]:
+def parts(server: ServerState, wanted: Collection[str] | None) -> list[Part]:
     """The content of these graphs, None: of all, and the default graph. Raises ``Problem`` 400."""
-    most, found, size = own.settings.limits.sparql_dataset, [], 0
-    names: list[str | None] = [*graphs_there(own)] if wanted is None else [*wanted]
-    static = own.facts.now().setup.static
+    most, contents, size = server.settings.limits.sparql_dataset, [], 0
+    names: list[str | None] = [*graphs_there(server)] if wanted is None else [*wanted]
+    static = server.facts.now().setup.static
     for graph in [None, *names] if wanted is None else names:
-        for lines in _contents(own, static, graph, most - size):
+        for lines in _contents(server, static, graph, most - size):
             size += len(lines)
             if size > most:
                 raise Problem(
@@ -56,12 +56,12 @@ def parts(own: ServerState, wanted: Collection[str] | None) -> list[Part]:
                     f"These graphs have more than {most:,} bytes.",
                     hint="Name those that are asked for: FROM, FROM NAMED or named-graph-uri.",
                 )
-            found.append(Part(graph, lines))
-    return found
+            contents.append(Part(graph, lines))
+    return contents
 
 
 def _contents(
-    own: ServerState, static: Sequence[StaticFile], graph: str | None, most: int
+    server: ServerState, static: Sequence[StaticFile], graph: str | None, most: int
 ) -> Iterator[bytes]:
     """What is in a graph: of static ones a text a file, of which blank nodes are its own. Of what
     is larger than ``most`` only the beginning.
@@ -76,6 +76,6 @@ def _contents(
         yield b"".join(blocks)
     if graph is not None and graph.startswith(PREFIX):
         name = graph.removeprefix(PREFIX)
-        latest = own.archive.latest(name, own.facts.since(name) or 0)
+        latest = server.archive.latest(name, server.facts.since(name) or 0)
         if latest is not None:
             yield content(Format.NT, latest.query, [latest])

@@ -102,31 +102,31 @@ def _asked(said: Sequence[tuple[str, str]]) -> Asked:
 
 
 async def _answered(request: Request, asked: Asked) -> Response:
-    own, limits = served(request), limits_of(request)
+    server, limits = served(request), limits_of(request)
     if len(asked.text.encode()) > limits.text:
-        told = f"The text of a query has at most {limits.text:,} bytes."
-        raise Problem(413, told, limit="text")
+        message = f"The text of a query has at most {limits.text:,} bytes."
+        raise Problem(413, message, limit="text")
     checked = await run_check(request, Task("sparql", asked.text))
-    there = await off_loop(lambda: graphs_there(own))
+    there = await off_loop(lambda: graphs_there(server))
     form, media = _chosen(request, checked["form"])
     wanted = _wanted(asked, checked["graphs"], there)
     ask = Ask(asked.text, form, _endpoint(request))
     if asked.default or asked.named:
         ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
     token = token_of(request).name
-    data = await while_there(request, _run(own, ask, wanted, limits, token))
+    data = await while_there(request, _run(server, ask, wanted, limits, token))
     shown = f"{media}; charset=utf-8" if media.startswith("text/") else media
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
     return Response(data, headers=headers, media_type=shown)
 
 
 async def _run(
-    own: ServerState, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
+    server: ServerState, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
 ) -> bytes:
     """A query among others: so many run at once, and so many wait."""
-    async with own.sparql.slot(token, limits.sparql_waiting):
-        found = await off_loop(lambda: parts(own, wanted))
-        return await answer(ask, found, limits)
+    async with server.sparql.slot(token, limits.sparql_waiting):
+        contents = await off_loop(lambda: parts(server, wanted))
+        return await answer(ask, contents, limits)
 
 
 def _wanted(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
@@ -167,9 +167,9 @@ def _endpoint(request: Request) -> str:
 
 
 async def _describe(request: Request) -> Response:
-    own = served(request)
+    server = served(request)
     word, media = _fitting(request, GRAPHS)
-    there = await off_loop(lambda: graphs_there(own))
+    there = await off_loop(lambda: graphs_there(server))
     gives = [*SOLUTIONS, *TABLES, *GRAPHS]
     data = description(_endpoint(request), there, gives, word)
     return Response(data, headers={"Vary": "Accept"}, media_type=media)

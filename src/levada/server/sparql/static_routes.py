@@ -32,8 +32,8 @@ _BASE = "urn:levada:static"
 
 async def list_static(request: Request) -> Response:
     """The static graphs that there are."""
-    own = served(request)
-    files = (await off_loop(own.facts.now)).setup.static
+    server = served(request)
+    files = (await off_loop(server.facts.now)).setup.static
     graphs = sorted({graph for file in files for graph in file.graphs}, key=str)
     return Json({"static": [_shown(files_of(files, graph), graph) for graph in graphs]})
 
@@ -49,8 +49,8 @@ def _shown(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
 
 async def get_static(request: Request) -> Response:
     """What is in one static graph, as N-Triples."""
-    own, graph = served(request), _graph(request)
-    files = await _files(own, graph)
+    server, graph = served(request), _graph(request)
+    files = await _files(server, graph)
     media = preferred(request.headers.get("accept", ""), GIVES)
     if not media:
         raise Problem(406, "A static graph is sent as N-Triples.", available=list(GIVES))
@@ -65,28 +65,28 @@ async def get_static(request: Request) -> Response:
 
 async def put_static(request: Request) -> Response:
     """Other content for a static graph that was declared replaceable."""
-    own, graph = served(request), _graph(request)
-    await _check_replaceable(own, graph)
+    server, graph = served(request), _graph(request)
+    await _check_replaceable(server, graph)
     data = await body_of(request, limits_of(request).body, "A graph")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    async with slot_of(request, own.parsing):
+    async with slot_of(request, server.parsing):
         lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))
     return await _tell(request, graph, lines)
 
 
 async def delete_static(request: Request) -> Response:
     """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
-    own, graph = served(request), _graph(request)
-    await _check_replaceable(own, graph)
+    server, graph = served(request), _graph(request)
+    await _check_replaceable(server, graph)
     return await _tell(request, graph, b"")
 
 
 async def _tell(request: Request, graph: str | None, lines: bytes) -> Response:
     """What the engine answers. Raises ``Problem``, ``EngineError``."""
-    own = served(request)
+    server = served(request)
     wish = Wish(new_id(), content=Content(graph))
-    async with slot_of(request, own.asking):
-        answer = await off_loop(lambda: ask(own.settings.root, wish, pause, lines))
+    async with slot_of(request, server.asking):
+        answer = await off_loop(lambda: ask(server.settings.root, wish, pause, lines))
     if answer.refused:
         raise RefusedError(answer)
     return Json({"graph": DEFAULT if graph is None else graph, "told": answer.told})
@@ -97,18 +97,18 @@ def _graph(request: Request) -> str | None:
     return None if name == DEFAULT else name
 
 
-async def _files(own: ServerState, graph: str | None) -> list[StaticFile]:
-    files = files_of((await off_loop(own.facts.now)).setup.static, graph)
+async def _files(server: ServerState, graph: str | None) -> list[StaticFile]:
+    files = files_of((await off_loop(server.facts.now)).setup.static, graph)
     if not files:
         name = "default static graph" if graph is None else f"static graph {graph[:200]}"
         raise Problem(404, f"There is no {name}.", hint="GET /static lists them.")
     return files
 
 
-async def _check_replaceable(own: ServerState, graph: str | None) -> None:
-    if own.settings.read_only:
+async def _check_replaceable(server: ServerState, graph: str | None) -> None:
+    if server.settings.read_only:
         raise Problem(403, "This server is read-only.")
-    if not any(file.replaceable for file in await _files(own, graph)):
+    if not any(file.replaceable for file in await _files(server, graph)):
         raise Problem(
             409,
             "This static graph was not declared replaceable.",

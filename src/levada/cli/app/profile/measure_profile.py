@@ -63,8 +63,8 @@ def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) 
     costs = tuple(
         _cost(n, names[n], _stage(plan, n), runs, shares[n]) for n in _ordered(plan, shares)
     )
-    found = Profile(whole, costs, _edges(runs, names, shares), _driver(runs), ())
-    return replace(found, epochs=tuple(_epoch(found, size, es) for size, es in runs.items()))
+    measured = Profile(whole, costs, _edges(runs, names, shares), _driver(runs), ())
+    return replace(measured, epochs=tuple(_epoch(measured, size, es) for size, es in runs.items()))
 
 
 def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
@@ -159,11 +159,11 @@ def _cost(name: Name, shown: str, stage: int, runs: Runs, share: float) -> Cost:
 
 def _edges(runs: Runs, names: dict[Name, str], shares: dict[Name, float]) -> tuple[Edge, ...]:
     """Each edge over the epochs that count."""
-    elements, found = 0, dict[tuple[Name, Name], Sent]()
+    elements, sent_by_edge = 0, dict[tuple[Name, Name], Sent]()
     for epoch in (epoch for epochs in runs.values() for epoch in epochs):
         elements += epoch.elements
         for at, sent in epoch.edges.items():
-            whole = found.setdefault(at, Sent())
+            whole = sent_by_edge.setdefault(at, Sent())
             whole.rows += sent.rows
             whole.bytes += sent.bytes
     return tuple(
@@ -174,7 +174,7 @@ def _edges(runs: Runs, names: dict[Name, str], shares: dict[Name, float]) -> tup
             sent.rows / elements / shares[producer] if shares.get(producer) else 0.0,
             sent.bytes / sent.rows if sent.rows else 0.0,
         )
-        for (producer, consumer), sent in found.items()
+        for (producer, consumer), sent in sent_by_edge.items()
     )
 
 
@@ -188,8 +188,8 @@ def _driver(runs: Runs) -> tuple[float, float]:
     return fixed / 1e3, each
 
 
-def _epoch(found: Profile, size: int, epochs: Sequence[EpochWork]) -> Epoch:
+def _epoch(measured_profile: Profile, size: int, epochs: Sequence[EpochWork]) -> Epoch:
     """An epoch of a size, measured and predicted."""
     elements = round(float(np.mean([e.elements for e in epochs])))
     measured = float(np.mean([e.ns + e.driver for e in epochs])) / 1e6
-    return Epoch(size, len(epochs), measured, found.predict(elements))
+    return Epoch(size, len(epochs), measured, measured_profile.predict(elements))

@@ -117,9 +117,9 @@ class Profile:
 
     def predict(self, elements: int) -> float:
         """ms of CPU of an epoch of so many elements in one process, by the model ``epochs``."""
-        given = problem(self.graph(), HERE)
-        counts = np.ones((given.operators, 1), np.int64)
-        taken = estimate(self.model(elements), given, counts).taken[0, 0]
+        local_problem = problem(self.graph(), HERE)
+        counts = np.ones((local_problem.operators, 1), np.int64)
+        taken = estimate(self.model(elements), local_problem, counts).taken[0, 0]
         return float(elements / taken * 1e3)
 
 

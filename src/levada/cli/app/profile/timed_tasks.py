@@ -55,26 +55,26 @@ class TimedIntake(IntakeTask):
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
         n, coming = 0, iter(rows)
-        while (found := self._first(coming)) is not None:
-            node, frame = found
+        while (item := self._first(coming)) is not None:
+            node, frame = item
             n += frame.n
             self._local(node, frame)
         return n
 
     def _first(self, coming: Iterator[tuple[PlanNode, Frame]]) -> tuple[PlanNode, Frame] | None:
         """The next rows of a first node; its time is known before its name."""
-        own = Recorder()
-        with own.timed("matching"):
-            found = next(coming, None)
-        ns = own.now.work["matching"].ns
+        recorder = Recorder()
+        with recorder.timed("matching"):
+            item = next(coming, None)
+        ns = recorder.now.work["matching"].ns
         self.recorder.counted += ns
-        name = self.reading if found is None else found[0].id
+        name = self.reading if item is None else item[0].id
         with self.recorder.timed(name) as work:
             work.ns += ns
-        if found is not None:
+        if item is not None:
             work.rows += self.coming
-            work.out += found[1].n
-        return found
+            work.out += item[1].n
+        return item
 
     def _local(self, node: PlanNode, frame: Frame) -> None:
         """As ``stage_zero.local``."""
@@ -101,9 +101,9 @@ class TimedStage(StageTask):
     def run(self, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
         """The blobs for the next stage, or the outcome."""
         with self.recorder.timed(around(self.stage)) as work:
-            found = super().run(blobs)
+            sent = super().run(blobs)
         work.rows += self.touched
-        return found
+        return sent
 
     def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
         folded = self.env.partials.get(node.id, ())
@@ -132,8 +132,8 @@ class TimedExecutor:
         """The outcomes of ``job``."""
         context = decode_context(job.context)
         sent: list[tuple[int, Blob]] = []
-        for given in job.payloads:
-            payload = msgspec.json.decode(given, type=Payload)
+        for data in job.payloads:
+            payload = msgspec.json.decode(data, type=Payload)
             sent += TimedIntake(context, self.recorder).run(payload)
         for number in range(1, job.stages + 1):
             inboxes, sent = deliver(sent, job.partitions), []

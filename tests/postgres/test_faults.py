@@ -95,7 +95,7 @@ def test_a_server_that_never_answers_is_reported_and_asked_again(
             engine.stream("http://e/s", str(path))
             engine.register(SUMS, name="q").to(url, table="silent", password=password)
             delivery, reasons = engine._deliveries.all[0], list[str]()
-            monkeypatch.setattr(delivery, "_say", reasons.append)
+            monkeypatch.setattr(delivery, "_set_reason", reasons.append)
             proxy.faults = [("^< C COPY", "reset"), (label, "hang")]
             engine.start(once=True)
             assert engine.await_end(PATIENCE)

@@ -88,7 +88,7 @@ def parse_output(text: str) -> tuple[str, To]:
     query, equals, rest = text.partition("=")
     url, options = split_options(rest)
     if not equals or "://" not in url or "://" in query:
-        raise UsageError(f"--to {_quiet(text)} names no query.", hint="Say QUERY=URL.")
+        raise UsageError(f"--to {_without_secrets(text)} names no query.", hint="Say QUERY=URL.")
     return query, To(url, options)
 
 
@@ -105,7 +105,7 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
         if "://" in url and "=" not in url.partition("://")[0]:
             if len(queries) != 1:
                 raise UsageError(
-                    f"--to {_quiet(text)} names none of the {len(queries)} queries.",
+                    f"--to {_without_secrets(text)} names none of the {len(queries)} queries.",
                     hint="Say QUERY=URL.",
                 )
             name, to = queries[0], To(url, options)
@@ -117,7 +117,7 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
     return outputs
 
 
-def _quiet(text: str) -> str:
+def _without_secrets(text: str) -> str:
     """A text without what stands before an @, which may be a secret."""
     return re.sub(r"//[^/]*@", "//...@", text)
 

@@ -58,7 +58,7 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(**values: Any) -> None:
-        arguments = _given(values)
+        arguments = _parse_arguments(values)
         names = [one.name for one in extra] + ["debug"] * ("debug" in asked)
         command(arguments, **{name: values[name] for name in names})
 
@@ -68,7 +68,7 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _given(values: dict[str, Any]) -> Given:
+def _parse_arguments(values: dict[str, Any]) -> Given:
     options = {name: values[name] for name in _MEANING}
     return Given(
         tuple(values["queries"] or ()),

@@ -43,7 +43,9 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
         replace(
             source,
             name=name if name and names.count(name) == 1 else f"{source.name}-{i + 1}",
-            text=_without(source.text, [other for j, other in enumerate(asked) if j != i]),
+            text=_without_statements(
+                source.text, [other for j, other in enumerate(asked) if j != i]
+            ),
         )
         for i, name in enumerate(names)
     )
@@ -56,7 +58,7 @@ def _name(asked: Asked) -> str:
         return ""
 
 
-def _without(text: str, others: list[Asked]) -> str:
+def _without_statements(text: str, others: list[Asked]) -> str:
     """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
     for other in others:
         for start, stop in other.places:

@@ -50,7 +50,7 @@ def demo(wish: Wish, console: Console | None = None) -> Summary:
 
 def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) -> Summary:
     """Runs the demo with this engine and the tables of this folder."""
-    _say(
+    _print(
         console,
         "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams",
     )
@@ -59,7 +59,7 @@ def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) ->
         app = load_app(folder / APP)
         summary = _run(run_app, app, Board(written.elements, written.until), wish, console)
     console.print(summary)
-    _say(console, _next(wish.keep))
+    _print(console, _next(wish.keep))
     return summary
 
 
@@ -72,7 +72,7 @@ def _write(folder: Path, tables_at: Path, console: Console) -> Written:
         except BaseException:
             discard(folder)
             raise
-    _say(console, _inventory(written, time.monotonic() - began))
+    _print(console, _inventory(written, time.monotonic() - began))
     return written
 
 
@@ -104,7 +104,7 @@ def _run(run_app: RunApp, app: App, board: Board, wish: Wish, console: Console) 
     if display is not None:
         display.start()
     else:
-        _say(console, "Spark is starting")
+        _print(console, "Spark is starting")
     try:
         return run_app(
             replace(app, options=options),
@@ -142,5 +142,5 @@ def _next(keep: Path | None) -> str:
     )
 
 
-def _say(console: Console, text: str) -> None:
+def _print(console: Console, text: str) -> None:
     console.print(Text.from_markup(text), soft_wrap=True)

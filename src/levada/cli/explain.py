@@ -66,11 +66,11 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
         yield _topology(app, names, as_json=as_json)
         return
     forms = _forms(app) if stage == "physical" else ()
-    for query in _prepared(app, stage):
+    for query in _prepare_queries(app, stage):
         if query.asked.name in names:
-            value, text = _at(query, stage)
+            value, text = _stage_text(query, stage)
             query_forms = (one for one in forms if query.asked.name in one.queries)
-            text = "\n".join([text, *map(_measured, query_forms)])
+            text = "\n".join([text, *map(_measured_text, query_forms)])
             head = {"query": query.asked.name, "stage": stage}
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
@@ -90,7 +90,7 @@ def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
 
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
     """What these queries share in a mode, and why not more. Raises ``UsageError``."""
-    queries, topology = _shared(app, names, sharing_of(mode))
+    queries, topology = _share_queries(app, names, sharing_of(mode))
     roots = {name: query.physical.root for name, query in queries.items()}
     options = {name: query.asked.options for name, query in queries.items()}
     shared = describe_sharing(
@@ -156,14 +156,14 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
     return "\n".join([*lines, *traffic_text.lines(sent)])
 
 
-def _prepared(app: App, stage: str) -> list[Prepared]:
+def _prepare_queries(app: App, stage: str) -> list[Prepared]:
     """The queries; for their trees nothing needs to be known of streams and data."""
     if stage == "ast":
         return [prepare(asked, NameScope()) for asked in queries_of(app)]
     return prepare_app(app, known_to(app))
 
 
-def _at(query: Prepared, stage: str) -> tuple[Any, str]:
+def _stage_text(query: Prepared, stage: str) -> tuple[Any, str]:
     """A query at a stage: the value and its text."""
     match stage:
         case "ast":
@@ -198,14 +198,14 @@ def _forms(app: App) -> Sequence[FormStatus]:
     return read_status(folder).forms
 
 
-def _measured(one: FormStatus) -> str:
+def _measured_text(one: FormStatus) -> str:
     return (
         f"{one.join} of the run: {one.form}; one step costs {one.one_step:,} us of CPU an epoch, "
         f"two at a time {one.two_at_a_time:,}; changed {one.changed} times."
     )
 
 
-def _shared(
+def _share_queries(
     app: App, names: Sequence[str], mode: Sharing = DEFAULT
 ) -> tuple[dict[str, Prepared], Topology]:
     """These queries, and those that make what they read, in their order; and their topology."""
@@ -225,7 +225,7 @@ def _shared(
 
 def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
     """What these queries share, and those that make what they read."""
-    queries, topology = _shared(app, names)
+    queries, topology = _share_queries(app, names)
     partitions = cores(app.options.master or "local[*]")
     if not as_json:
         return show_topology(topology, partitions)

@@ -194,7 +194,7 @@ def run_with(
     finally:
         if show is not None:
             show.close()
-    _tell(app, summary, console)
+    _print_summary(app, summary, console)
     return summary
 
 
@@ -220,11 +220,11 @@ def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
         )
     finally:
         watching.close()
-    _tell(app, summary, console)
+    _print_summary(app, summary, console)
     return summary
 
 
-def _tell(app: App, summary: Summary, console: Console) -> None:
+def _print_summary(app: App, summary: Summary, console: Console) -> None:
     """How a run went."""
     if app.options.summary is not None:
         write_summary(Path(app.options.summary), summary.to_json().encode() + b"\n")

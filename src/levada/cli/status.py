@@ -188,15 +188,15 @@ def show(status: Status) -> RenderableType:
     parts += [Text(why) for why in status.suspended.values()]
     parts += [Text(f"{name}: goes over to other operators.") for name in status.goes_over]
     if status.outputs:
-        outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
+        outs = [(o.query, o.to, f"{o.behind:,}", _oldest_text(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
-        parts += [Text(line) for output in status.outputs for line in _told(output)]
+        parts += [Text(line) for output in status.outputs for line in _output_text(output)]
     if status.relaxed:
         heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
-        parts.append(table(heads, [_counted(one) for one in status.relaxed]))
+        parts.append(table(heads, [_pattern_counts(one) for one in status.relaxed]))
     if status.forms:
         heads = ("join", "of", "form", "changed", "one step, us", "two at a time, us")
-        parts.append(table(heads, [_formed(one) for one in status.forms]))
+        parts.append(table(heads, [_join_forms(one) for one in status.forms]))
     parts += [Text(read_of(one)) for one in [status.static] if one is not None]
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
@@ -244,21 +244,21 @@ def drivers(status: Status) -> Iterator[str]:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
 
 
-def _counted(one: RelaxedStatus) -> tuple[str, ...]:
+def _pattern_counts(one: RelaxedStatus) -> tuple[str, ...]:
     numbers = (one.given, one.made, one.wanted, one.picked)
     return one.join, *(f"{number:,}" for number in numbers), f"{one.work:.2f}"
 
 
-def _formed(one: FormStatus) -> tuple[str, ...]:
+def _join_forms(one: FormStatus) -> tuple[str, ...]:
     numbers = (one.changed, one.one_step, one.two_at_a_time)
     return one.join, ", ".join(one.queries), one.form, *(f"{number:,}" for number in numbers)
 
 
-def _oldest(output: OutputStatus) -> str:
+def _oldest_text(output: OutputStatus) -> str:
     return "-" if output.oldest is None else instant(output.oldest)
 
 
-def _told(output: OutputStatus) -> Iterator[str]:
+def _output_text(output: OutputStatus) -> Iterator[str]:
     """Why an output is behind, and who waits for it."""
     if output.note:
         yield output.note
@@ -336,7 +336,7 @@ def _balance(balance: BalanceStatus) -> Iterator[RenderableType]:
             f"{d.groups:,}",
             f"{d.before:g}",
             f"{d.expected:g}",
-            _seen(d),
+            _seen_text(d),
             d.why,
         )
         for d in balance.decided
@@ -350,7 +350,7 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:,.1f}"
 
 
-def _seen(decision: DecisionStatus) -> str:
+def _seen_text(decision: DecisionStatus) -> str:
     return "-" if decision.seen is None else f"{decision.seen:g}"
 
 

@@ -69,7 +69,7 @@ class Requests:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
         self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
         self._outputs = Requested(self._ledger, inputs.deliveries)
-        self._lives = QueryExpiry(inputs.registry)
+        self._expiry = QueryExpiry(inputs.registry)
         # the queries that the program registered before the start
         self._program_queries: frozenset[str] = frozenset()
         self._replaced: list[str] = []  # by what the program gives under their names
@@ -86,15 +86,15 @@ class Requests:
         """
         with self._registry.lock:
             self._program_queries = frozenset(self._registry.queries)
-            self._keep_dropped()
-            self._keep_over()
-            self._add_kept()
+            self._remove_dropped()
+            self._remove_ended()
+            self._register_added()
         there = set(list_requests(self._root))
         self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
         if once:
             self._registry.check_work()
 
-    def _keep_dropped(self) -> None:
+    def _remove_dropped(self) -> None:
         """Takes out what is given again as it was dropped; other queries are no longer dropped."""
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, str] = {}
@@ -114,12 +114,12 @@ class Requests:
             ledger.dropped = kept
             write_ledger(self._root, ledger)
 
-    def _keep_over(self) -> None:
+    def _remove_ended(self) -> None:
         """Takes out what is given again and had ended; another query of the name has not."""
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, EndedQuery] = {}
         for name, over in ledger.over.items():  # readers went before their makers
-            if name in queries and _told_apart(queries[name].identity) == over.identity:
+            if name in queries and _identity_hash(queries[name].identity) == over.identity:
                 try:
                     self._registry.remove(name)
                 except UsageError:
@@ -129,12 +129,12 @@ class Requests:
             ledger.over = kept
             write_ledger(self._root, ledger)
 
-    def _add_kept(self) -> None:
+    def _register_added(self) -> None:
         """Registers what was added; those that cannot be now are told of, and left out. What the
         program gives has no owner.
         """
         queries, added = self._registry.queries, self._ledger.added
-        others = [a for a in added if a.name in queries and not _is(a, queries[a.name])]
+        others = [a for a in added if a.name in queries and not _is_same_query(a, queries[a.name])]
         kept = [replace(a, owner="") if a.name in queries else a for a in added if a not in others]
         if kept != added:
             self._ledger.added = kept
@@ -161,9 +161,9 @@ class Requests:
             if self._statics.names(replacement.graph) == replacement.before and copy.exists():
                 self._statics.replace(_lines(copy.read_bytes()), replacement.graph, None)
                 kept.append(replacement)
-        self._keep_given(kept)
+        self._write_replacements(kept)
 
-    def _keep_given(self, kept: list[StaticReplacement]) -> None:
+    def _write_replacements(self, kept: list[StaticReplacement]) -> None:
         if kept != self._ledger.given:
             self._ledger.given = kept
             write_ledger(self._root, self._ledger)
@@ -175,15 +175,17 @@ class Requests:
         queries are planned ``ahead`` returns the requests that add or drop some.
         """
         with self._registry.lock:
-            self._end_lives(last)
+            self._remove_expired(last)
         now = time.monotonic()
         if now - self._looked < LOOK:
             return []
         self._looked = now
         statics = self._statics  # what the program itself has replaced is the program's
         with self._registry.lock:  # the program's threads write of streams
-            self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
-            self._settle(last)
+            self._write_replacements(
+                [g for g in self._ledger.given if statics.names(g.graph) == [g.copy]]
+            )
+            self._finish_outputs(last)
             if not self._folder.may_have_changed(now) and not self._are_waiting:
                 return []
             self._taken = list_requests(self._root)
@@ -195,19 +197,19 @@ class Requests:
             planned = [r for r in valid_requests if r.add or r.drop in there]
             for name, request in requests.items():
                 if request not in planned:
-                    self._ledger.done[name] = self._done(request, last)
+                    self._ledger.done[name] = self._execute(request, last)
             if len(planned) < len(new):
-                self._keep()
+                self._write_ledger()
             return planned
 
-    def _keep(self) -> None:
+    def _write_ledger(self) -> None:
         """Makes the ledger durable."""
         write_ledger(self._root, self._ledger)
         self._outputs.follow()
 
-    def _end_lives(self, last: Manifest) -> None:
+    def _remove_expired(self, last: Manifest) -> None:
         """Takes out the queries that are over, durably: what the program gives again is not run."""
-        gone, ledger = self._lives.end(last), self._ledger
+        gone, ledger = self._expiry.end(last), self._ledger
         if not gone:
             return
         names = {query.name for query in gone}
@@ -216,7 +218,7 @@ class Requests:
         for query in gone:
             plan = query.lifetime.query
             if query.name not in asked and plan is not None:
-                ledger.over[query.name] = EndedQuery(_told_apart(query.identity), plan.until)
+                ledger.over[query.name] = EndedQuery(_identity_hash(query.identity), plan.until)
             self._outputs.end(query.name, last.epoch)
         others = [name for name in ledger.over if name not in self._program_queries]
         for name in others[: max(len(others) - MOST_OVER, 0)]:
@@ -224,7 +226,7 @@ class Requests:
         write_ledger(self._root, ledger)
         self._outputs.follow()
 
-    def _settle(self, last: Manifest) -> None:
+    def _finish_outputs(self, last: Manifest) -> None:
         """Outputs end with their queries, and leave the ledger when they have all."""
         replaced, self._replaced = self._replaced, []
         for name in replaced:
@@ -233,7 +235,7 @@ class Requests:
             write_ledger(self._root, self._ledger)
             self._outputs.follow()
 
-    def _done(self, request: Request | None, last: Manifest) -> Answer:
+    def _execute(self, request: Request | None, last: Manifest) -> Answer:
         try:
             if request is None:
                 raise UsageError("The request cannot be read: it is cut short or altered.")
@@ -241,9 +243,9 @@ class Requests:
                 raise UsageError("The streams have ended; no report would see this request.")
             self._check_owner(request)
             if request.content is not None:
-                return self._give(request.id, request.content.graph)
+                return self._replace_static(request.id, request.content.graph)
             if request.stream is not None:
-                return self._name(request.stream)
+                return self._add_stream(request.stream)
             if request.leave:
                 self._streams.remove(request.leave, asked=True)
                 return Answer([f"{request.leave}: taken away after epoch {last.epoch:,}"])
@@ -279,11 +281,13 @@ class Requests:
         owners = [s.owner for s in ledger.streams if s.name == request.leave]
         if request.drop:
             added = [a for a in ledger.added if a.name == name]
-            owners = [a.owner for a in added if name not in queries or _is(a, queries[name])]
+            owners = [
+                a.owner for a in added if name not in queries or _is_same_query(a, queries[name])
+            ]
         if request.only and name and request.only not in owners:
             raise UsageError(f"The token {request.only} has not added {name}.")
 
-    def _give(self, name: str, graph: str | None) -> Answer:
+    def _replace_static(self, name: str, graph: str | None) -> Answer:
         """Other content for a static graph, from the next epoch on."""
         path, ledger = content_path(self._root, name), self._ledger
         if not path.exists():
@@ -298,16 +302,16 @@ class Requests:
         which = "the default graph" if graph is None else f"<{graph}>"
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
 
-    def _name(self, asked: NewStream) -> Answer:
+    def _add_stream(self, asked: NewStream) -> Answer:
         """A stream, from the next epoch on."""
         name = check_stream_name(asked.name)
         self._streams.add(name, asked.path, asked.said, asked=True, owner=asked.owner)
         return Answer([f"{name}: added, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
-        return self._note_added(request, self._registered(request, self._registry), last)
+        return self._note_added(request, self._register_request(request, self._registry), last)
 
-    def _registered(self, request: Request, registry: Registry) -> list[Registered]:
+    def _register_request(self, request: Request, registry: Registry) -> list[Registered]:
         """Registers the queries of a request, all or none."""
         batch = [QueryRequest(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         for query in request.add:
@@ -384,15 +388,15 @@ class Requests:
             return self._note_dropped(query, last)
         registry.dropped.add(name)
         registry.changed = True
-        return self._note_gone(name, last)
+        return self._note_not_added(name, last)
 
     def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
         """Notes in the ledger that a query is dropped."""
         self._ledger.dropped.pop(query.name, None)
         self._ledger.dropped[query.name] = query.identity
-        return self._note_gone(query.name, last)
+        return self._note_not_added(query.name, last)
 
-    def _note_gone(self, name: str, last: Manifest) -> Answer:
+    def _note_not_added(self, name: str, last: Manifest) -> Answer:
         """Notes in the ledger that a query is not added any more."""
         ledger = self._ledger
         ledger.added = [added for added in ledger.added if added.name != name]
@@ -415,7 +419,7 @@ class Requests:
                 if request.drop:
                     trial.registry.remove(request.drop)
                 trial.added[request.id] = (
-                    self._registered(request, trial.registry) if request.add else []
+                    self._register_request(request, trial.registry) if request.add else []
                 )
             except Exception as error:
                 trial.refused[request.id] = self._refusal(error)
@@ -424,7 +428,7 @@ class Requests:
         """Refuses all requests of a trial; a query is dropped in turn."""
         trial.added.clear()
         trial.refused = {
-            request.id: self._refusal(error) if request.add else self._done(request, last)
+            request.id: self._refusal(error) if request.add else self._execute(request, last)
             for request in trial.requests
         }
 
@@ -446,7 +450,7 @@ class Requests:
             for request in trial.requests:
                 if request.id in trial.added:
                     self._note_added(request, trial.added[request.id], last)
-            self._keep()
+            self._write_ledger()
 
     def answer(self) -> None:
         """Answers what was taken up, once the plan follows it."""
@@ -454,16 +458,16 @@ class Requests:
             with self._registry.lock:
                 answer = self._ledger.done.pop(name, None)
             if answer is not None:
-                put_answer(self._root, name, self._told(answer))
+                put_answer(self._root, name, self._with_added_lines(answer))
         self._taken = []
 
-    def _told(self, answer: Answer) -> Answer:
+    def _with_added_lines(self, answer: Answer) -> Answer:
         if not answer.added:
             return answer
-        lines = [f"{name}: added{self._from(name)}" for name in answer.added]
+        lines = [f"{name}: added{self._start_text(name)}" for name in answer.added]
         return Answer(lines, added=answer.added)
 
-    def _from(self, name: str) -> str:
+    def _start_text(self, name: str) -> str:
         """From where on a query counts, and up to where if it ends."""
         query = self._registry.queries.get(name)
         plan = None if query is None else query.lifetime.query
@@ -497,7 +501,7 @@ class Requests:
         left = [
             a
             for a in ledger.added
-            if a.name not in dropped or (a.name in queries and _is(a, queries[a.name]))
+            if a.name not in dropped or (a.name in queries and _is_same_query(a, queries[a.name]))
         ]
         gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
         over = {n: o for n, o in ledger.over.items() if n not in queries}
@@ -515,11 +519,11 @@ def _lines(data: bytes) -> list[str]:
     return [line for line in data.decode().split("\n") if line]
 
 
-def _told_apart(identity: str) -> str:
+def _identity_hash(identity: str) -> str:
     return xxhash.xxh3_128_hexdigest(identity.encode())
 
 
-def _is(added: Added, query: Registered) -> bool:
+def _is_same_query(added: Added, query: Registered) -> bool:
     """Whether a query is the one that was added."""
     return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
 

@@ -164,7 +164,7 @@ class Driver:
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
         self._begin_loop(checkpoint)
-        self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._away)
+        self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
 
     def _compare_streams(self, checkpoint: Checkpoint) -> None:
         """Compares the options of streams with those of the run before, ere anything is written."""
@@ -194,7 +194,7 @@ class Driver:
             examine=self._examine,
             again=self._publish_again,
             overtaken=checkpoint.reign.takeover_error,
-            lost=self._lost,
+            lost=self._warn_of_loss,
         )
         self.epochs.await_published = self.loop.await_published
 
@@ -239,10 +239,10 @@ class Driver:
         """What must come before an epoch goes on: "" if nothing does, or it is not known."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        reasons = (self._awaits or self._held_by, *self._away().values())
+        reasons = (self._awaits or self._held_by, *self._unavailable_sources().values())
         return " ".join(each for each in reasons if each)
 
-    def _away(self) -> dict[str, str]:
+    def _unavailable_sources(self) -> dict[str, str]:
         """Which streams' sources do not answer, and why."""
         return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
@@ -286,7 +286,7 @@ class Driver:
             return None
         intention = self._intend()
         if intention is None:
-            if self._over() and self._delivered():
+            if self._is_over() and self._is_delivered():
                 if self._late is not None:
                     # whether there is a Java does not go by who was first
                     self._late.await_requirements()
@@ -519,7 +519,7 @@ class Driver:
         elif not self._catalog.stop_switching():
             raise failure from error
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """Whether everything is read and published; only with ``once``, or if the run had ended."""
         last = self.last
         if last.ended or not self._tempo.once:
@@ -531,7 +531,7 @@ class Driver:
             and not sourcing.has_backlog(last.positions, last.streams)
         )
 
-    def _delivered(self) -> bool:
+    def _is_delivered(self) -> bool:
         """Whether all outputs have everything."""
         self._held_by = self.publication.output_behind()
         return not self._held_by
@@ -635,20 +635,22 @@ class Driver:
                 names = [q.name for q in plan.queries.values() if error.stream in q.streams]
             case EvaluationError():
                 names = [n for n in plan.queries if n not in queries]  # of a run before
-                names = names or self._guilty(error, intention, plan)
+                names = names or self._find_failing(error, intention, plan)
         if not names and not isinstance(error, EvaluationError):
             raise error
         self.suspended.add(names, error, queries)
         self._registry.changed = self._replan_at_stop = True
 
-    def _guilty(self, error: EvaluationError, intention: EpochIntent, plan: Plan) -> list[str]:
+    def _find_failing(
+        self, error: EvaluationError, intention: EpochIntent, plan: Plan
+    ) -> list[str]:
         """The query with which an epoch fails; none if the failure did not come again."""
 
         def fails(without: Sequence[str]) -> bool:
             return self.epochs.fails(intention, self._version_without(intention.plan, without))
 
         try:
-            return [self._guilty_of(error, plan, fails)]
+            return [self._find_failing_by(error, plan, fails)]
         except OtherFaultError:
             raise error from error.__cause__
         except UnsteadyError:
@@ -657,7 +659,7 @@ class Driver:
                 raise error from error.__cause__
             return []
 
-    def _guilty_of(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
+    def _find_failing_by(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
         """The query to blame: the only one of the operator, or the one found by halves."""
         suspects = (
             queries_of_member(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
@@ -689,7 +691,7 @@ class Driver:
             return self.epochs.dies(intention, version) is not None
 
         try:
-            name = self._guilty_of(error, self._catalog.plan(intention.plan), fails)
+            name = self._find_failing_by(error, self._catalog.plan(intention.plan), fails)
         except (OtherFaultError, UnsteadyError):
             raise self.epochs.ended_twice(intention, error) from error
         self.suspended.add([name], error, self._registry.queries)
@@ -751,7 +753,7 @@ class Driver:
         self._registry.changed = True
         return ""
 
-    def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
+    def _warn_of_loss(self, text: str, error: LostTaskError, pause: float | None) -> None:
         """Tells that an epoch has lost tasks."""
         epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
         message = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))

@@ -28,9 +28,9 @@ def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statemen
     for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
         chosen = np.zeros(triples.n, np.bool_)
         for predicate in predicates_of(regime):
-            matches = _is(triples.p, predicate)
+            matches = _is_term(triples.p, predicate)
             if predicate == TYPE:
-                matches &= _any(triples.o, kinds_of(regime))
+                matches &= _is_any(triples.o, kinds_of(regime))
             chosen |= matches
         for row in np.flatnonzero(chosen).tolist():
             yield (
@@ -40,16 +40,16 @@ def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statemen
             )
 
 
-def _is(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:
+def _is_term(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:
     x, y = identify_one(str(term), _SEED)
     same: npt.NDArray[np.bool_] = (column.x == np.uint64(x)) & (column.y == np.uint64(y))
     return same
 
 
-def _any(column: TermColumn, terms: Sequence[Iri]) -> npt.NDArray[np.bool_]:
+def _is_any(column: TermColumn, terms: Sequence[Iri]) -> npt.NDArray[np.bool_]:
     matches = np.zeros(len(column.x), np.bool_)
     for term in terms:
-        matches |= _is(column, term)
+        matches |= _is_term(column, term)
     return matches
 
 

@@ -61,10 +61,10 @@ class Report(Tabular):
         return Table(self.query, Form.CONSTRUCT, table(whole).drop("report"))
 
     def _caption(self) -> str:
-        return " ".join(part for part in (self.query, _shown(self.time)) if part)
+        return " ".join(part for part in (self.query, _time_text(self.time)) if part)
 
 
-def _shown(time: int | None) -> str:
+def _time_text(time: int | None) -> str:
     """A report's time for people."""
     return "" if time is None else f"at {pl.Series([time]).cast(pl.Datetime('ms', 'UTC'))[0]}"
 

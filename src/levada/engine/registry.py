@@ -137,7 +137,7 @@ class Registry:
                 if any(w.stream == name for w in registered.alike.windows)
             ]
             if readers:
-                message = f"The stream {name} is read by {_listed(readers)}."
+                message = f"The stream {name} is read by {_list(readers)}."
                 raise UsageError(message, hint="Take out what reads it first.")
             del self.streams[name], self.declared[name], self.known.streams[name]
             del self.known.of_streams[name]
@@ -159,7 +159,7 @@ class Registry:
         for asked in batch:
             name = asked.name
             meaning = rows[name] if name in rows else prepare(asked, self.known).optimized
-            said = _said(asked.text, meaning)
+            said = _kept_text(asked.text, meaning)
             self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
 
     def add(self, batch: Sequence[QueryRequest]) -> list[Registered]:
@@ -167,13 +167,13 @@ class Registry:
         check_batch(batch)
         with self.lock:
             self._check_names(batch)
-            batch = self._under(batch)
+            batch = self._with_entailment(batch)
             said = dict(self.known.said)
             algebra: dict[str, a.Query] = {}
             try:
                 rows = self._rows_of(batch)
                 with self.guard(len(batch)):
-                    new = {q.name: self._prepared(q) for q in batch if q.name not in rows}
+                    new = {q.name: self._prepare(q) for q in batch if q.name not in rows}
                     firsts = self._first_of(batch, rows)
                     algebra = {name: firsts[id(row.template)].algebra for name, row in rows.items()}
                     algebra |= {name: query.algebra for name, query in new.items()}
@@ -200,7 +200,7 @@ class Registry:
             self.changed, self.edits = True, self.edits + 1
             return [registered[asked.name] for asked in batch]
 
-    def _prepared(self, asked: QueryRequest) -> Prepared:
+    def _prepare(self, asked: QueryRequest) -> Prepared:
         tree = self.trees.get((asked.text, asked.dialect))
         return prepare(asked, self.known, tree)
 
@@ -292,7 +292,7 @@ class Registry:
             elif warning.of_data or not only_of_data:
                 sure.append(warning)
         for sentence in show_warnings(sure, query.asked.text):
-            _tell(query, sentence)
+            _warn_about(query, sentence)
 
     def _check_names(self, batch: Sequence[QueryRequest]) -> None:
         """No two names are equal, or differ by case only."""
@@ -300,7 +300,7 @@ class Registry:
         for asked in batch:
             with note(asked.name):
                 folded = check_query_name(asked.name).casefold()
-                other = names.get(folded) or self._named(folded)
+                other = names.get(folded) or self._name_ignoring_case(folded)
                 if other == asked.name:
                     hint = "Unregister it first, or choose another name."
                     raise UsageError(f"There is a query {asked.name} already.", hint=hint)
@@ -312,11 +312,11 @@ class Registry:
                     )
                 names[folded] = asked.name
 
-    def _named(self, folded: str) -> str | None:
+    def _name_ignoring_case(self, folded: str) -> str | None:
         """The query whose name a disk that is blind to case sees so."""
         return folded if folded in self.queries else self._folded.get(folded)
 
-    def _under(self, batch: Sequence[QueryRequest]) -> list[QueryRequest]:
+    def _with_entailment(self, batch: Sequence[QueryRequest]) -> list[QueryRequest]:
         """The queries with the engine's entailment where they say none."""
         options_by_id: dict[int, QueryOptions] = {}
         for asked in batch:
@@ -367,7 +367,7 @@ class Registry:
 
     def _check_unread(self, name: str) -> None:
         if readers := list(self._readers(name)):
-            message = f"The stream that the query {name} makes is read by {_listed(readers)}."
+            message = f"The stream that the query {name} makes is read by {_list(readers)}."
             raise UsageError(message, hint="Unregister what reads it first.")
 
     def _readers(self, maker: str) -> Iterator[str]:
@@ -391,7 +391,7 @@ def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures |
     return SampledStatistics(streams)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     """Names for a sentence: some, if they are many."""
     few = list(names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
@@ -412,16 +412,16 @@ def _registered_rows(
         if row is not None:
             at = id(row.template)
             dialect = spoken[at] if at in spoken else spoken.setdefault(at, asked.spoken)
-            said = _said(asked.text, row)
+            said = _kept_text(asked.text, row)
             registered[asked.name] = Registered(asked.name, said, dialect, asked.options, row)
     return registered
 
 
-def _said(text: str, meaning: a.Query | TemplateInstance) -> str | None:
+def _kept_text(text: str, meaning: a.Query | TemplateInstance) -> str | None:
     """A text that is kept: one that a row's meaning says as it is, is not."""
     return None if isinstance(meaning, TemplateInstance) and meaning.text == text else text
 
 
-def _tell(query: Prepared, sentence: str) -> None:
+def _warn_about(query: Prepared, sentence: str) -> None:
     # at whoever registers or starts: of ``Engine.register_all`` or ``Engine.start``
     warnings.warn(f"{query.asked.name}: {sentence}", QuerySlip, stacklevel=5)

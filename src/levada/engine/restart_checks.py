@@ -62,7 +62,7 @@ def check_streams(
     that other streams had in the run before. Raises ``UsageError``.
     """
     problems = [
-        f"{_changed(name, changes)} One window would hold elements of both runs."
+        f"{_change_text(name, changes)} One window would hold elements of both runs."
         for name, changes in _changes(root, last, configs, strangers)
         if _has_elements(last, name) and any(change.effect in MIXING for change in changes)
     ]
@@ -78,10 +78,10 @@ def tell_streams(
         effects = dict.fromkeys(change.effect.value for change in changes)
         if not _has_elements(last, name):
             effects = {"None of its elements had been read.": None}
-        warnings.warn(f"{_changed(name, changes)} {' '.join(effects)}", stacklevel=2)
+        warnings.warn(f"{_change_text(name, changes)} {' '.join(effects)}", stacklevel=2)
 
 
-def _changed(name: str, changes: Sequence[OptionChange]) -> str:
+def _change_text(name: str, changes: Sequence[OptionChange]) -> str:
     return (
         f"The stream {name} has other options than in the run before on this checkpoint: "
         f"{'; '.join(map(str, changes))}."

@@ -94,7 +94,7 @@ class Suspended:
 
     def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
         if isinstance(error, EvaluationError):
-            return Suspension(identity, _of_failure(error, text), 0, "")
+            return Suspension(identity, _failure_text(error, text), 0, "")
         if not isinstance(error, ExcessError):
             return Suspension(identity, str(error), 0, "")
         word, why = error.limit, error.message
@@ -143,7 +143,7 @@ class Suspended:
         replace_file(self.path, seal(msgspec.json.encode(self.queries)))
 
 
-def _of_failure(error: EvaluationError, text: str) -> str:
+def _failure_text(error: EvaluationError, text: str) -> str:
     """Describes a failure: the error, its place in Levada, and the text."""
     place = f" at {error.place}" if error.place else ""
     shown = " ".join(text.split())

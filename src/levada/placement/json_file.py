@@ -82,7 +82,7 @@ def joined(
     if len(both) < len(pairs):
         extra = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
         _warn(
-            f"{path}, link {extra}: {_told(tasks, pairs[extra])} is there before; counts of "
+            f"{path}, link {extra}: {_edge_text(tasks, pairs[extra])} is there before; counts of "
             "the same two tasks are added up."
         )
     loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1]).tolist()
@@ -90,7 +90,7 @@ def joined(
     odd = next((i for i in loops if not is_group(tasks[pairs[i, 0]])), None)
     if odd is not None:
         _warn(
-            f"{path}, link {odd}: {_told(tasks, pairs[odd])} is from a task to "
+            f"{path}, link {odd}: {_edge_text(tasks, pairs[odd])} is from a task to "
             "itself; it counts as received, and never crosses machines."
         )
 
@@ -196,7 +196,7 @@ def _seconds(nodes: list[dict[str, Any]], path: str) -> Any:
     return np.array([node["cpu"] for node in nodes], np.float64)
 
 
-def _told(tasks: tuple[str, ...], pair: Longs) -> str:
+def _edge_text(tasks: tuple[str, ...], pair: Longs) -> str:
     return f"{tasks[pair[0]]} to {tasks[pair[1]]}"
 
 

@@ -50,21 +50,21 @@ def refined(problem: Problem) -> Ints:
 
 def evenest(problem: Problem) -> float:
     """The RSD of tasks dealt out by their loads alone, the heaviest first: one that is possible."""
-    return _rsd(problem, _dealt(net(problem)))
+    return _rsd(problem, _deal(net(problem)))
 
 
 def present(problem: Problem) -> float:
     """The RSD of the placement that there is, new tasks where they send the most to."""
     assert problem.before is not None, "there is one"
-    return _rsd(problem, _filled(net(problem), problem.before))
+    return _rsd(problem, _fill(net(problem), problem.before))
 
 
-def _filled(network: Net, before: Ints) -> Ints:
+def _fill(network: Net, before: Ints) -> Ints:
     filled = np.where(before < 0, attach(network, by_weight(network), np.inf, True), before)
     return filled.astype(np.int32)
 
 
-def _dealt(network: Net) -> Ints:
+def _deal(network: Net) -> Ints:
     return attach(network, np.argsort(-network.load, kind="stable").astype(np.int32), -1.0, False)
 
 
@@ -86,13 +86,13 @@ def _starts(problem: Problem, network: Net) -> Iterator[Ints]:
     """Where searches begin."""
     n, k = network.load.size, problem.machines
     if problem.before is not None:
-        yield from [_filled(network, problem.before)] * min(_turns(n), 6)
+        yield from [_fill(network, problem.before)] * min(_turns(n), 6)
         return
     if metis.fits(problem):
         yield metis.cut(problem)
     for room in (1.0, 1.0 + problem.bound):
         yield attach(network, by_weight(network), room / k, True)
-    yield _dealt(network)
+    yield _deal(network)
     lots = np.random.default_rng(problem.seed)
     for turn in range(_turns(n) - 4):
         if metis.fits(problem) and (n > FEW_TASKS or turn % 2):

@@ -60,9 +60,9 @@ class Problem:
                 hint="Give one of a run or a slice in which something was sent.",
             )
         if self.distance is not None:
-            self._look_at(self.distance)
+            self._check(self.distance)
 
-    def _look_at(self, distance: Doubles) -> None:
+    def _check(self, distance: Doubles) -> None:
         square = (self.machines, self.machines)
         if distance.shape != square:
             raise UsageError(

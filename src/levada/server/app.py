@@ -224,8 +224,8 @@ def application(served: ServerState) -> RequestGuard:
 
     app = Starlette(
         routes=[
-            *(Route(way.path, _guarded(way), methods=[way.method]) for way in WAYS),
-            *(WebSocketRoute(path, _looked_at(path, *of)) for path, of in SOCKETS.items()),
+            *(Route(way.path, _guard(way), methods=[way.method]) for way in WAYS),
+            *(WebSocketRoute(path, _guard_socket(path, *of)) for path, of in SOCKETS.items()),
         ],
         exception_handlers={
             Problem: on_problem,
@@ -239,7 +239,7 @@ def application(served: ServerState) -> RequestGuard:
     app.router.redirect_slashes = False
     app.state.served = served
     pushed = next(way for way in WAYS if way.endpoint is push_routes.push_rows)
-    short = FastPathMiddleware(app, pushed.path, _guarded(pushed), _on_fault)
+    short = FastPathMiddleware(app, pushed.path, _guard(pushed), _on_fault)
     door = RequestGuard(short, served.settings, tokens)
     app.state.door = door
     return door
@@ -259,7 +259,7 @@ async def _watch(tokens: TokenFile, settings: Settings) -> None:
         await asyncio.sleep(LOOK)
 
 
-def _guarded(way: ApiRoute) -> Endpoint:
+def _guard(way: ApiRoute) -> Endpoint:
     """The endpoint of a way, for those who may go it."""
 
     @wraps(way.endpoint)
@@ -272,7 +272,7 @@ def _guarded(way: ApiRoute) -> Endpoint:
     return guarded
 
 
-def _looked_at(
+def _guard_socket(
     path: str, endpoint: Callable[[WebSocket], Awaitable[None]], asks: Sequence[str]
 ) -> Callable[..., Any]:
     """The endpoint of a WebSocket, for those who may look; else it is refused over HTTP."""

@@ -106,7 +106,7 @@ async def while_there(request: Request, run: Coroutine[Any, Any, T]) -> T:
     Raises ``Problem`` 408.
     """
     task = asyncio.ensure_future(run)
-    gone = asyncio.ensure_future(_gone(request))
+    gone = asyncio.ensure_future(_await_disconnect(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -118,7 +118,7 @@ async def while_there(request: Request, run: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(task, gone, return_exceptions=True)
 
 
-async def _gone(request: Request) -> None:
+async def _await_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -97,13 +97,13 @@ class Facts:
     def now(self) -> CheckpointView:
         """What there is now. Raises ``CheckpointError``."""
         with self._lock:
-            self._look()
+            self._refresh()
             return self._now
 
     def topology(self) -> Topology | None:
         """The shared operators of the newest plan. Raises ``CheckpointError``."""
         with self._lock:
-            self._look()
+            self._refresh()
             if self._topology is None and self._now.catalog is not None:
                 self._topology = read_catalog(self._now.catalog)[0]
             return self._topology
@@ -115,12 +115,12 @@ class Facts:
     def known(self) -> NameScope:
         """What a new text can name. Only the names that a text has for streams may be added."""
         with self._lock:
-            self._look()
+            self._refresh()
             if self._known is None:
-                self._known = _known(self._now, self._algebras)
+                self._known = _name_scope(self._now, self._algebras)
             return self._known.apart()
 
-    def _unchanged(self) -> bool:
+    def _is_unchanged(self) -> bool:
         """Whether the files are those that were looked at: the times of their folders are, and had
         been so for a while by then.
         """
@@ -129,8 +129,8 @@ class Facts:
             self._stamp, self._since = stamp, time.monotonic()
         return self._looked - self._since > SETTLED
 
-    def _look(self) -> None:
-        if not self._unchanged():
+    def _refresh(self) -> None:
+        if not self._is_unchanged():
             began = time.monotonic()
             self._read()
             self._looked = began
@@ -138,12 +138,12 @@ class Facts:
     def _read(self) -> None:
         folder = self._root / "plans"
         catalog = max(folder.glob("[0-9]*.catalog"), key=_version, default=None)
-        setups = sorted(folder.glob("setup-*"), key=_changed)
+        setups = sorted(folder.glob("setup-*"), key=_mtime_ns)
         suspended = read_suspended(self._root)
         seen = (
             catalog,
             setups,
-            catalog and _changed(catalog),
+            catalog and _mtime_ns(catalog),
             {n: s.reason for n, s in suspended.items()},
         )
         if seen == self._seen:
@@ -175,7 +175,7 @@ def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
     return plans[name].since if name in plans else 0
 
 
-def _known(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
+def _name_scope(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
     """What a new text can name. ``algebras``: of texts that were there before."""
     registry = Registry()
     for config in now.streams.values():
@@ -188,7 +188,7 @@ def _known(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
     algebras.clear()
     ends = time.process_time() + TRANSLATION
     for text in _makers_first(now) if len(now.texts) <= MOST else ():
-        if len(text.text) > LONG and not _makes(now, text):
+        if len(text.text) > LONG and not _makes_stream(now, text):
             continue  # only a message would name it
         with suppress(LevadaError):
             if text not in before and time.process_time() > ends:
@@ -201,10 +201,10 @@ def _known(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
 
 def _makers_first(now: CheckpointView) -> list[Text]:
     """The queries, those that make a stream first."""
-    return sorted(now.texts.values(), key=lambda text: not _makes(now, text))
+    return sorted(now.texts.values(), key=lambda text: not _makes_stream(now, text))
 
 
-def _makes(now: CheckpointView, text: Text) -> bool:
+def _makes_stream(now: CheckpointView, text: Text) -> bool:
     """Whether a query makes a stream."""
     plan = now.plans.get(text.name)
     return plan is not None and plan.form is Form.CONSTRUCT
@@ -221,7 +221,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return 0, 0, 0
 
 
-def _changed(path: Path) -> int:
+def _mtime_ns(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_mtime_ns
     return 0

@@ -52,12 +52,12 @@ class Newest(NamedTuple):
 async def letters(request: Request) -> Json:
     """The newest late elements and dead letters, with their reasons and places."""
     server = served(request)
-    wanted = _wanted(request)
+    wanted = _parse_wanted(request)
     async with slot_of(request, server.parsing):
         return Json(await off_loop(lambda: _answer(server, wanted)))
 
 
-def _wanted(request: Request) -> Wanted:
+def _parse_wanted(request: Request) -> Wanted:
     kind = request.query_params.get("kind", "")
     if kind and kind not in KINDS:
         raise Problem(400, f"There are no letters of the kind {kind[:40]}.", hint="dead, late.")
@@ -133,13 +133,13 @@ def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
     for line in reversed(whole):
         with suppress(msgspec.MsgspecError):
             if line:
-                yield _shown(msgspec.json.decode(line, type=dict[str, Any]), kind, epoch)
+                yield _letter_fields(msgspec.json.decode(line, type=dict[str, Any]), kind, epoch)
     if size > TAIL:
         rest = f"What else is in {path.name} is not shown: it has {size:,} bytes."
-        yield _shown({"source": path.name, "reason": rest}, kind, epoch)
+        yield _letter_fields({"source": path.name, "reason": rest}, kind, epoch)
 
 
-def _shown(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
+def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
     reason = letter.get("reason") or (
         f"Its time {letter.get('ts')} is below the watermark {letter.get('watermark')}."
     )

@@ -54,7 +54,7 @@ async def list_queries(request: Request) -> Response:
     """All of them, with their states."""
     server = served(request)
     now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
-    queries = [_shown(server, text, states.get(name)) for name, text in now.texts.items()]
+    queries = [_query_fields(server, text, states.get(name)) for name, text in now.texts.items()]
     return Json({"queries": queries})
 
 
@@ -65,7 +65,7 @@ async def get_query(request: Request) -> Response:
     if name not in now.texts:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
     text = now.texts[name]
-    return Json(_shown(server, text, states.get(name)), headers={"ETag": text.etag})
+    return Json(_query_fields(server, text, states.get(name)), headers={"ETag": text.etag})
 
 
 def _states(server: ServerState) -> dict[str, QueryStatus]:
@@ -75,7 +75,7 @@ def _states(server: ServerState) -> dict[str, QueryStatus]:
         return {}  # no epoch yet
 
 
-def _shown(server: ServerState, text: Text, state: QueryStatus | None) -> dict[str, Any]:
+def _query_fields(server: ServerState, text: Text, state: QueryStatus | None) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "name": text.name,
         "dialect": text.dialect,
@@ -103,7 +103,7 @@ async def put_query(request: Request) -> Response:
     """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
     check_role(request, Role.REGISTER)
     server = served(request)
-    name, asked = check_query_name(request.path_params["query"]), await _asked(request)
+    name, asked = check_query_name(request.path_params["query"]), await _parse_request(request)
     async with one_by_one(server, name):
         return await _put(request, server, asked)
 
@@ -115,7 +115,7 @@ async def _put(request: Request, server: ServerState, asked: QueryRequest) -> Re
     if match is not None:
         _check_match(name, there, match)
     if there is not None and there.is_as(asked):
-        return Json(_shown(server, there, None), headers={"ETag": there.etag})
+        return Json(_query_fields(server, there, None), headers={"ETag": there.etag})
     if there is not None and match is None:
         what = "another text" if there.text != asked.text else "other options"
         raise Problem(
@@ -126,9 +126,9 @@ async def _put(request: Request, server: ServerState, asked: QueryRequest) -> Re
     owners, token = Owners(server.settings.root, server.coming), token_of(request)
     with owners.adding(token, name, server.facts.now().texts, limits_of(request)):
         replaced = name if there is not None else ""
-        wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
-        answer, warned = await _tell(request, wish, asked)
-        made = await _until(server, asked)
+        wish = Wish(new_id(), [_query_spec(asked, request)], replaced, only=only_of(token))
+        answer, warned = await _ask_engine(request, wish, asked)
+        made = await _await_query(server, asked)
     said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results", **warned}
     tag = {"ETag": made.etag} if made is not None else {}
     return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
@@ -162,12 +162,12 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
         _check_match(name, there, match)
     token = token_of(request)
     Owners(server.settings.root, server.coming).check_own(token, name)
-    answer, _ = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
-    await _until(server, None, name)
+    answer, _ = await _ask_engine(request, Wish(new_id(), drop=name, only=only_of(token)))
+    await _await_query(server, None, name)
     return Json({"name": name, "told": answer.told})
 
 
-async def _asked(request: Request) -> QueryRequest:
+async def _parse_request(request: Request) -> QueryRequest:
     """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in _MEDIA:
@@ -189,10 +189,10 @@ async def _asked(request: Request) -> QueryRequest:
         )
     text = await text_of(request)
     name = request.path_params.get("query", "query")
-    return QueryRequest(text, name, dialect, options_of(_words(request)))
+    return QueryRequest(text, name, dialect, options_of(_option_words(request)))
 
 
-def _words(request: Request) -> dict[str, Any]:
+def _option_words(request: Request) -> dict[str, Any]:
     """The options of a query that the request's query string says."""
     said: dict[str, Any] = {w: v for w, v in request.query_params.items() if w in WORDS}
     if "empty_reports" in said:
@@ -206,14 +206,14 @@ def _words(request: Request) -> dict[str, Any]:
     return said
 
 
-def _asking(asked: QueryRequest, request: Request) -> QuerySpec:
+def _query_spec(asked: QueryRequest, request: Request) -> QuerySpec:
     token = token_of(request)
     limits = token.allowance.of_queries
-    words = _words(request)
+    words = _option_words(request)
     return QuerySpec(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
 
 
-async def _tell(
+async def _ask_engine(
     request: Request, wish: Wish, asked: QueryRequest | None = None
 ) -> tuple[Answer, dict[str, Any]]:
     """The engine's answer, and the warnings about the text; it is asked when the text may be
@@ -241,7 +241,9 @@ def pause() -> None:
     time.sleep(LOOK)
 
 
-async def _until(server: ServerState, asked: QueryRequest | None, name: str = "") -> Text | None:
+async def _await_query(
+    server: ServerState, asked: QueryRequest | None, name: str = ""
+) -> Text | None:
     """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
     the query.
     """
@@ -273,13 +275,13 @@ async def known_words(request: Request) -> Response:
 
 async def check(request: Request) -> Response:
     """What is to be said of a text: what it is, its errors and warnings, each with its place."""
-    asked = await _asked(request)
+    asked = await _parse_request(request)
     return Json(await run_check(request, _task("check", asked, request)))
 
 
 async def explain(request: Request) -> Response:
     """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
-    asked = await _asked(request)
+    asked = await _parse_request(request)
     stage = request.query_params.get("stage", "physical")
     if stage not in STAGES:
         raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(STAGES)}.")
@@ -290,4 +292,4 @@ async def explain(request: Request) -> Response:
 def _task(kind: str, asked: QueryRequest, request: Request) -> Task:
     """What a process that checks texts is asked about the text of a request."""
     patterns = limits_of(request).patterns
-    return Task(kind, asked.text, asked.name, asked.dialect, _words(request), patterns)
+    return Task(kind, asked.text, asked.name, asked.dialect, _option_words(request), patterns)

@@ -19,7 +19,7 @@ def of_stream(name: str) -> str:
     return f"stream {name}"
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return name if name.startswith("stream ") else f"query {name}"
 
 
@@ -82,4 +82,4 @@ class Owners:
         """Whether a token may change a query: its own, with the role admin any."""
         only = only_of(token)
         if not new and only and self._read().get(name) != only:
-            raise Problem(403, f"The token {token.name} has not added the {_shown(name)}.")
+            raise Problem(403, f"The token {token.name} has not added the {_display_name(name)}.")

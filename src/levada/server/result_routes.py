@@ -47,7 +47,7 @@ async def results(request: Request) -> Response | EventStream:
     form, media = chosen(request, query, single=True)
     latest = await off_loop(lambda: server.archive.latest(query.name, query.since))
     if latest is None:
-        why = await off_loop(lambda: _why(server, query.name))
+        why = await off_loop(lambda: _no_result_reason(server, query.name))
         raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
     return await _report(request, latest, form, media, cache="no-cache")
 
@@ -193,7 +193,7 @@ def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
     return b"".join(data for _, data in parts)
 
 
-def _why(server: ServerState, name: str) -> str:
+def _no_result_reason(server: ServerState, name: str) -> str:
     """Why a query has no result, as ``levada status`` says it."""
     try:
         status = read_status(server.settings.root)

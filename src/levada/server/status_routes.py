@@ -50,7 +50,9 @@ async def health(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """What ``levada status --json`` says, and whether an engine runs."""
     server = served(request)
-    return Json(await off_loop(lambda: _told(server)) | {"token_faults": _token_faults(request)})
+    return Json(
+        await off_loop(lambda: _status_fields(server)) | {"token_faults": _token_faults(request)}
+    )
 
 
 def _token_faults(request: Request) -> int:
@@ -58,7 +60,7 @@ def _token_faults(request: Request) -> int:
     return len(request.app.state.door.tokens.now().faults)
 
 
-def _told(server: ServerState) -> dict[str, Any]:
+def _status_fields(server: ServerState) -> dict[str, Any]:
     try:
         checkpoint_status = read_status(server.settings.root)
     except CheckpointError as error:
@@ -160,7 +162,7 @@ def exposition(server: ServerState, answered: dict[int, int], token_faults: int 
     running = float(engine_runs(server.settings.root))
     lines = [*_metric("levada_engine_running", "Whether an engine runs.", "gauge", [({}, running)])]
     if checkpoint_status is not None:
-        lines += _of_engine(checkpoint_status, server.settings.root)
+        lines += _engine_metrics(checkpoint_status, server.settings.root)
     requests = [({"status": str(status)}, float(n)) for status, n in sorted(answered.items())]
     lines += _metric(
         "levada_http_requests_total", "Requests that were answered.", "counter", requests
@@ -175,7 +177,7 @@ def exposition(server: ServerState, answered: dict[int, int], token_faults: int 
     return "\n".join(lines) + "\n"
 
 
-def _of_engine(status: Status, root: Path) -> Iterator[str]:
+def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
     yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(status.epoch))])
     age = _age(root, status.epoch)
     if age is not None:
@@ -209,12 +211,12 @@ def _of_engine(status: Status, root: Path) -> Iterator[str]:
     yield from _metric(
         "levada_query_watermark_seconds", "How far a query is.", "gauge", query_marks
     )
-    yield from _of_queries(status.queries)
+    yield from _query_metrics(status.queries)
     off = [({"query": name}, 1.0) for name in status.suspended]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
 
 
-def _of_queries(queries: Sequence[QueryStatus]) -> Iterator[str]:
+def _query_metrics(queries: Sequence[QueryStatus]) -> Iterator[str]:
     """The charges of the queries with most CPU time."""
     worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
     for name, help_text, field in (

@@ -92,7 +92,7 @@ def run_app(
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
     with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
-        queries = _tell(engine, app, form)
+        queries = _set_up_engine(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
         checkpoint = _open(engine, standby, stopped, accept_changes=accept_changes)
@@ -103,7 +103,7 @@ def run_app(
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby
             held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
-        ends = once or not (endless or _waits(app, engine.root))
+        ends = once or not (endless or _waits_for_input(app, engine.root))
         engine.start(once=ends, keep_open=keep_open, accept_changes=accept_changes)
         while not engine.await_end(POLL):
             if progress is not None:
@@ -114,7 +114,7 @@ def run_app(
             progress(engine.progress())
         totals = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
         unread = _unread(engine, app) if once else {}
-        return replace(totals, letters=_kept_letters(app, engine.root), unread=unread)
+        return replace(totals, letters=_letters_folder(app, engine.root), unread=unread)
 
 
 def _open(
@@ -126,7 +126,7 @@ def _open(
     return engine._open()
 
 
-def _waits(app: App, root: Path) -> bool:
+def _waits_for_input(app: App, root: Path) -> bool:
     """Whether anything may come after the start."""
     again = any(static.reload for static in app.static)
     return bool(app.streams) or again or bool(read_ledger(root).streams)
@@ -171,7 +171,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
     )
 
 
-def _tell(engine: Engine, app: App, form: Format) -> dict[str, Query]:
+def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
     """Names the application's streams, data and queries, whose results are to fit the format.
     Returns the queries by name.
     """
@@ -239,7 +239,7 @@ def _unread(engine: Engine, app: App) -> dict[str, str]:
     return reasons
 
 
-def _kept_letters(app: App, root: Path) -> str:
+def _letters_folder(app: App, root: Path) -> str:
     """Where dead letters are. Those in a checkpoint that goes with the run are copied into one file
     of the working directory.
     """

@@ -59,7 +59,7 @@ def await_turn(
     """
     make_folders(root)
     check_same(root, registry, accept_changes=accept_changes)
-    _tell(root, lease)
+    _say_waiting(root, lease)
     watch, sign = LeaderWatch(root, lease, time.monotonic), _sign(root)
     signed = -INTERVAL
     try:
@@ -83,7 +83,7 @@ def _sign(root: Path) -> Sign:
     return Sign(root, Driver(platform.node(), os.getpid(), wall_clock_ms()))
 
 
-def _tell(root: Path, lease: float) -> None:
+def _say_waiting(root: Path, lease: float) -> None:
     by = last_takeover(root)
     who = "an engine" if by is None else f"the engine ({by})"
     warnings.warn(

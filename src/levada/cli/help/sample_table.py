@@ -40,7 +40,7 @@ def sample(path: Path, *, mapping: bool) -> None:
         mapping_of(inferred, path) if mapping else f"--stream {shlex.quote(option(inferred, path))}"
     )
     console = Console(stderr=True, highlight=False)
-    for part in _told(inferred):
+    for part in _remarks(inferred):
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
@@ -115,7 +115,7 @@ def _yaml(text: str) -> str:
     return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _told(inferred: InferredSchema) -> Iterator[RenderableType]:
+def _remarks(inferred: InferredSchema) -> Iterator[RenderableType]:
     """The columns, and what is not certain."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("column", "type", "first value", ""):

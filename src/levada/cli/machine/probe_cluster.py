@@ -34,7 +34,7 @@ def probe_cluster(out: Path | None, master: str, *, as_json: bool, by: By | None
     _check(master, by)
     if out is not None and not os.access(out.parent, os.W_OK):
         raise UsageError(f"{out} cannot be written: {out.parent} is no folder to write to.")
-    machine, assumed = _probed(master)
+    machine, assumed = _probe(master)
     for sentence in assumed:
         warnings.warn(sentence, stacklevel=2)
     put(out, machine, (OF_BLOBS, *assumed), as_json=as_json)
@@ -62,7 +62,7 @@ def _check(master: str, by: By | None) -> None:
         )
 
 
-def _probed(master: str) -> tuple[Machine, tuple[str, ...]]:
+def _probe(master: str) -> tuple[Machine, tuple[str, ...]]:
     """The executors as places, and a sentence for each thing that is not of a measurement."""
     from levada.runtime.spark.network_probe import WAIT, ping
     from levada.runtime.spark.network_probe_tasks import SMALL

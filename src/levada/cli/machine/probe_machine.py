@@ -59,7 +59,7 @@ def probed(
     layout = read_layout(
         root, os.sched_getaffinity(0), by, group=_group(), cpus=_read(Path("/proc/cpuinfo"))
     )
-    with _kept():
+    with _restored_affinity():
         measured = measure(layout, gauge or Gauge(_pin(), time.perf_counter))
     machine = Machine(
         platform.node() or "this machine",
@@ -95,7 +95,7 @@ def _pin() -> Pin:
 
 
 @contextmanager
-def _kept() -> Iterator[None]:
+def _restored_affinity() -> Iterator[None]:
     """This thread runs afterwards where it may run now."""
     before = os.sched_getaffinity(0)
     try:

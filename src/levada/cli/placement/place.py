@@ -64,7 +64,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
     waiting = "[dim]Placing; the first time, compiling the search[/dim]"
     with Console(stderr=True).status(waiting), quiet():
         answers = _answers(problem, slices[:-1])
-    vain = _tell_vain(problem, answers["refined"].score.share)
+    vain = _warn_if_vain(problem, answers["refined"].score.share)
     if wish.placer not in answers:
         raise UsageError(
             f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
@@ -117,7 +117,7 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
             warnings.warn(f"{before} has no messages: nothing is learned from it.", stacklevel=2)
     if slices[:-1] and not any(part.rows.sum() for part in slices[:-1]):
         raise UsageError("No slice before the last has messages.", hint="Learn from more slices.")
-    _tell_new(path, slices)
+    _warn_about_new(path, slices)
     if wish.machines > len(graph.tasks):
         warnings.warn(
             f"Of {wish.machines} machines {wish.machines - len(graph.tasks)} stay empty: {path} "
@@ -132,11 +132,11 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
         seen = (
             problem if len(slices) == 1 else replace(problem, graph=add(slices[:-1]), before=None)
         )
-        problem = replace(problem, bound=_usual(seen))
+        problem = replace(problem, bound=_default_graph(seen))
     return problem
 
 
-def _usual(problem: Problem) -> float:
+def _default_graph(problem: Problem) -> float:
     """The bound where none is said. Where a heavy task makes that more than 5 %, there is some room
     above the evenest placement, or nothing else could be looked for.
     """
@@ -160,7 +160,7 @@ def _check_measured(wish: Wish, slices: list[SendGraph]) -> None:
                 raise UsageError(f"{path} tells nothing of {wanted}.", hint=hint)
 
 
-def _tell_new(path: Path, slices: list[SendGraph]) -> None:
+def _warn_about_new(path: Path, slices: list[SendGraph]) -> None:
     """Says what of a slice is not learned from those before."""
     tasks, known = slices[-1].tasks, {task for part in slices[:-1] for task in part.tasks}
     if slices[:-1] and (new := sum(task not in known for task in tasks)):
@@ -196,7 +196,7 @@ def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     return answers
 
 
-def _tell_vain(problem: Problem, least: float) -> bool:
+def _warn_if_vain(problem: Problem, least: float) -> bool:
     """Says so if a placement brings hardly more together than lots do."""
     graph, k, unit = problem.graph, problem.machines, problem.unit
     vain = problem.floor() <= BOUND and in_vain(graph, k, least, unit)

@@ -109,11 +109,11 @@ def _entry(root: Path, now: float, *, runs: bool) -> Entry:
 def _row(e: Entry) -> tuple[str, ...]:
     age = "-" if e.age is None else f"{_span(e.age)} ago"
     process = "-" if e.pid is None else f"{e.pid} on {e.host}"
-    counts = _named(e.queries), _named(e.streams)
+    counts = _process_text(e.queries), _process_text(e.streams)
     return e.checkpoint, e.state, f"{e.epoch:,}", *counts, age, process
 
 
-def _named(names: Sequence[str]) -> str:
+def _process_text(names: Sequence[str]) -> str:
     """A few names, or how many there are."""
     return ", ".join(names) if 0 < len(names) <= 3 else str(len(names))
 

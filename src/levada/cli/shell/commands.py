@@ -42,12 +42,12 @@ Command = Callable[[Shell, str], None]
 
 def _stream(shell: Shell, argument: str) -> None:
     """NAME=PATH[,key=value...]: a stream, as --stream says it; levada sample FILE tells how."""
-    shell.say(f"There is a stream {shell.session.add_stream(_needed(argument, 'NAME=PATH'))}.")
+    shell.say(f"There is a stream {shell.session.add_stream(_require(argument, 'NAME=PATH'))}.")
 
 
 def _static(shell: Shell, argument: str) -> None:
     """FILE[,graph=IRI]: static RDF, as --static says it."""
-    shell.say(f"There are the triples of {shell.session.add_static(_needed(argument, 'FILE'))}.")
+    shell.say(f"There are the triples of {shell.session.add_static(_require(argument, 'FILE'))}.")
 
 
 def _look(shell: Shell, argument: str) -> None:
@@ -58,17 +58,17 @@ def _look(shell: Shell, argument: str) -> None:
 
 def _run(shell: Shell, argument: str) -> None:
     """[NAME]: asks a query of the application, or the last one again"""
-    shell.ask(_chosen(shell, argument), "once")
+    shell.ask(_choose_query(shell, argument), "once")
 
 
 def _follow(shell: Shell, argument: str) -> None:
     """[NAME]: the last query, or the one of this name, on as data come, until Ctrl-C"""
-    shell.ask(_chosen(shell, argument), "follow")
+    shell.ask(_choose_query(shell, argument), "follow")
 
 
 def _watch(shell: Shell, argument: str) -> None:
     """[NAME]: the same as a table that is drawn anew"""
-    shell.ask(_chosen(shell, argument), "watch")
+    shell.ask(_choose_query(shell, argument), "watch")
 
 
 def _explain(shell: Shell, argument: str) -> None:
@@ -104,7 +104,7 @@ def _times(shell: Shell, argument: str) -> None:
 
 def _save(shell: Shell, argument: str) -> None:
     """FILE: the last answer (.ndjson, .csv, .tsv, .nq, .trig, .parquet, .arrow), or query (.rq)"""
-    path = Path(os.path.expanduser(_needed(argument, "FILE")))
+    path = Path(os.path.expanduser(_require(argument, "FILE")))
     shell.say(f"{save(shell.session, path)} is in {path}.")
 
 
@@ -150,7 +150,7 @@ def command(shell: Shell, text: str) -> None:
     COMMANDS[name](shell, rest.strip().removesuffix(";").strip())
 
 
-def _needed(argument: str, what: str) -> str:
+def _require(argument: str, what: str) -> str:
     if not argument:
         raise UsageError(f"This command needs {what}.", hint="\\? tells what each takes.")
     return argument
@@ -162,7 +162,7 @@ def _one_of(word: str, words: tuple[str, ...]) -> str:
     return word
 
 
-def _chosen(shell: Shell, name: str) -> QuerySource:
+def _choose_query(shell: Shell, name: str) -> QuerySource:
     """The query of this name, else the last one."""
     if not name:
         return shell.session.the_last()

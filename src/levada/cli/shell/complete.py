@@ -53,7 +53,7 @@ def candidates(before: str, session: Session, commands: Iterable[str]) -> tuple[
     typed = before[: len(before) - len(here)]
     if not here and not re.search(r"(?i)\b(?:on|from|stream|prefix)\s+$", before):
         return "", []
-    return here, _fitting(here, _words(here, typed, session))
+    return here, _matching_words(here, _words(here, typed, session))
 
 
 def _words(here: str, typed: str, session: Session) -> Iterable[str]:
@@ -105,7 +105,7 @@ def _streams(session: Session, prefixes: dict[str, str]) -> list[str]:
     return names + [query.name for query in session.app.queries]
 
 
-def _fitting(here: str, words: Iterable[str]) -> list[str]:
+def _matching_words(here: str, words: Iterable[str]) -> list[str]:
     """The words that begin so; keywords in the case that is typed."""
     lower = here.islower()
     fitting: dict[str, None] = {}

@@ -64,7 +64,7 @@ class Grid:
         """The table, or two of them, in so many columns."""
         name, cells = self.apart or ("", ())
         if not any(cells):
-            yield _table(self.heads, _shortened(self, width))
+            yield _table(self.heads, _shorten(self, width))
             return
         whole = Grid(
             (*self.heads, name), [(*r, c) for r, c in zip(self.rows, cells, strict=True)], ()
@@ -72,7 +72,7 @@ class Grid:
         if sum(_widths(whole)) + GAP * len(self.heads) <= width:
             yield _table(whole.heads, whole.rows)
             return
-        yield _table(self.heads, _shortened(self, width))
+        yield _table(self.heads, _shorten(self, width))
         below = [(r[0], c) for r, c in zip(self.rows, cells, strict=True) if c]
         yield _table((self.heads[0], name), below, wrapped=name)
 
@@ -81,7 +81,7 @@ def _widths(grid: Grid) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(grid.heads, *grid.rows, strict=True)]
 
 
-def _shortened(grid: Grid, width: int) -> list[tuple[str, ...]]:
+def _shorten(grid: Grid, width: int) -> list[tuple[str, ...]]:
     """The rows, with what is elastic cut to what is left of the line."""
     widths = _widths(grid)
     rows = [list(row) for row in grid.rows]
@@ -121,7 +121,7 @@ def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[Renderab
     """Streams in a line each, and below why one could not be counted."""
     rows, remarks = [], []
     for config in streams:
-        counted = _counted(config, times)
+        counted = _count_elements(config, times)
         if isinstance(counted, LevadaError):
             remarks.append(Text(f"{config.name}: {counted}"))
             counted = ("-", "", "")
@@ -132,7 +132,7 @@ def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[Renderab
     yield from remarks
 
 
-def _counted(config: StreamConfig, times: Times) -> tuple[str, str, str] | LevadaError:
+def _count_elements(config: StreamConfig, times: Times) -> tuple[str, str, str] | LevadaError:
     """How many elements there are, and from when to when; or why that is not known."""
     try:
         first, _, _ = count(replace(config, limit=1, files="sequence", lateness=0))

@@ -49,7 +49,7 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
         ontology=app.options.ontology,
     )
     try:
-        _tell(engine, app, name)
+        _register_streams(engine, app, name)
         endless = bool(app.streams) or any(static.reload for static in app.static)
         with heard.until_interrupted():
             engine.start(once=once or not endless)
@@ -102,7 +102,7 @@ class Heard:
             raise KeyboardInterrupt
 
 
-def _tell(engine: Engine, app: App, name: str) -> None:
+def _register_streams(engine: Engine, app: App, name: str) -> None:
     """What the engine is to know."""
     for config in app.streams:
         engine.stream(config.name, config)

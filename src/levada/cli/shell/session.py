@@ -35,13 +35,13 @@ class Session:
     prefixes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.app = replace(self.app, streams=tuple(map(_settled, self.app.streams)))
+        self.app = replace(self.app, streams=tuple(map(_with_unique_names, self.app.streams)))
         for query in self.app.queries:
             self.prefixes |= prefixes_of(query.text)
 
     def add_stream(self, text: str) -> str:
         """A stream, as of ``--stream``; it takes the place of one of its name. Gives the name."""
-        config = _settled(parse_stream(text))
+        config = _with_unique_names(parse_stream(text))
         kept = tuple(s for s in self.app.streams if s.name != config.name)
         self.app = replace(self.app, streams=(*kept, config))
         return config.name
@@ -73,7 +73,7 @@ class Session:
         return replace(self.app, queries=(*others, source))
 
 
-def _settled(config: StreamConfig) -> StreamConfig:
+def _with_unique_names(config: StreamConfig) -> StreamConfig:
     """A stream with its columns. Raises ``UsageError`` for standard input, which the shell reads
     itself.
     """

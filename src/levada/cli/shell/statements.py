@@ -35,7 +35,7 @@ def is_whole(text: str, dialect: str | None = None) -> bool:
         return True
     if "\n" in text and not text.rsplit("\n", 1)[1].strip():
         return True
-    end = _final(text)
+    end = _final_semicolon(text)
     return end is not None and not _only_declares(text, dialect)
 
 
@@ -45,13 +45,13 @@ def query_of(text: str, dialect: str | None = None) -> str:
     >>> query_of("ASK { } ;"), query_of("Select a From S;")
     ('ASK { }', 'Select a From S;')
     """
-    end = _final(text)
-    if end is not None and _spoken(text, dialect) != "cql":
+    end = _final_semicolon(text)
+    if end is not None and _dialect_of(text, dialect) != "cql":
         return text[:end].rstrip()
     return text.rstrip()
 
 
-def _final(text: str) -> int | None:
+def _final_semicolon(text: str) -> int | None:
     """Where the semicolon stands that ends the text; None if none does."""
     depth, last = 0, None
     stop = 0
@@ -65,15 +65,15 @@ def _final(text: str) -> int | None:
                 last = token.start()
         if token.lastgroup != "skip" or not token.group().startswith(("#", "--")):
             stop = token.start()
-    return last if last == stop and last is not None and _nothing(text[last + 1 :]) else None
+    return last if last == stop and last is not None and _is_blank(text[last + 1 :]) else None
 
 
-def _nothing(text: str) -> bool:
+def _is_blank(text: str) -> bool:
     """Whether there are only blanks and comments."""
     return not re.sub(r"(?:#|--)[^\n]*", "", text).strip()
 
 
-def _spoken(text: str, dialect: str | None) -> str:
+def _dialect_of(text: str, dialect: str | None) -> str:
     try:
         return dialect_of(text, dialect).name
     except UsageError:
@@ -82,7 +82,7 @@ def _spoken(text: str, dialect: str | None) -> str:
 
 def _only_declares(text: str, dialect: str | None) -> bool:
     """Whether it is a CQL script in which no query stands yet."""
-    if _spoken(text, dialect) != "cql":
+    if _dialect_of(text, dialect) != "cql":
         return False
     try:
         return not parse_script(text).queries

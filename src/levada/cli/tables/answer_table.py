@@ -40,8 +40,8 @@ class Answer:
             self.variables = variables
             if self.rows < 2 * ENDS:
                 missing = 2 * ENDS - self.rows
-                self._first = _joined(self._first, rows.head(missing))
-            self._last = _joined(self._last.tail(ENDS), rows.tail(ENDS)).tail(ENDS)
+                self._first = _concat(self._first, rows.head(missing))
+            self._last = _concat(self._last.tail(ENDS), rows.tail(ENDS)).tail(ENDS)
             self.rows += rows.height
             self.reports += rows["report"].n_unique()
             self._batches = [*self._batches, batch] if self.rows <= MOST_KEPT else []
@@ -58,7 +58,7 @@ class Answer:
         with self._lock:
             if self.rows <= 2 * ENDS:
                 return grid(self._first, times, prefixes)
-            shown = _joined(self._first.head(ENDS), self._last)
+            shown = _concat(self._first.head(ENDS), self._last)
             return grid(shown, times, prefixes, cut=ENDS)
 
     def summary(self, seconds: float) -> str:
@@ -70,5 +70,5 @@ class Answer:
         return f"{rows} in {reports} ({seconds:.2f} s)"
 
 
-def _joined(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
+def _concat(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     return b if not a.width else pl.concat([a, b], how="vertical_relaxed")

@@ -97,7 +97,7 @@ class Deliveries:
         """
         target = self.target(shape, url, options)
         there = [*self.all, *self._came]
-        if any(_goes(d, shape.query, target) and d.lifetime is lifetime for d in there):
+        if any(_is_same_target(d, shape.query, target) and d.lifetime is lifetime for d in there):
             raise UsageError(f"The results of {shape.query} go to {target.name} already.")
         known = self._before.get((shape.query, target.name))
         if target.whole and known is None and not self._is_whole(shape.query, lifetime):
@@ -106,7 +106,7 @@ class Deliveries:
                 f"on the checkpoint, has had changes of it without {target.name}.",
                 hint="Start on an empty checkpoint, or leave as=state out.",
             )
-        delivery = self._made(shape.query, target, known, lifetime)
+        delivery = self._create_delivery(shape.query, target, known, lifetime)
         if self._running:
             self._came, self.wanted = [*self._came, delivery], True
         else:
@@ -142,15 +142,15 @@ class Deliveries:
         )
         return not had
 
-    def _made(
+    def _create_delivery(
         self, query: str, target: Target, known: Delivered | None, lifetime: Lifetime | None
     ) -> Delivery:
         """An output, behind those to its target of queries that had the name."""
         assert self._checkpoint is not None, "it is open"
-        before = [d for d in (*self.all, *self._came) if _goes(d, query, target)]
+        before = [d for d in (*self.all, *self._came) if _is_same_target(d, query, target)]
         begins = 0 if known is None else known.begins
         delivery = Delivery(
-            query, target, self._checkpoint.root, known, self._changed, lifetime, begins,
+            query, target, self._checkpoint.root, known, self._note_change, lifetime, begins,
             letters=self.letters,
         )  # fmt: skip
         delivery.after = before[-1] if before else None
@@ -168,14 +168,14 @@ class Deliveries:
         for sent in read_ledger(checkpoint.root).outputs:
             target = Destination(sent.to.url, sent.to.said).target(sent.query, checkpoint.facts.id)
             program = (d for d in self.all if d.asked is None)
-            if not any(_goes(d, sent.query, target) for d in program):
-                self.all.append(self._sent(sent, target))
+            if not any(_is_same_target(d, sent.query, target) for d in program):
+                self.all.append(self._restore_requested(sent, target))
 
-    def _sent(self, sent: Sent, target: Target) -> Delivery:
+    def _restore_requested(self, sent: Sent, target: Target) -> Delivery:
         """The output of a request, as far as the checkpoint knows it."""
         known = self._before.get((sent.query, target.name))
         known = known if known is not None and known.begins == sent.begins else None
-        delivery = self._made(sent.query, target, known, None)
+        delivery = self._create_delivery(sent.query, target, known, None)
         delivery.asked, delivery.ends = sent, sent.ends
         delivery.begins = sent.begins
         delivery.reached = max(delivery.reached, sent.begins)
@@ -184,7 +184,7 @@ class Deliveries:
     def ask(self, shape: Shape, sent: Sent) -> None:
         """A request has named an output: it begins with the next epoch. Raises ``UsageError``."""
         target = self.target(shape, sent.to.url, sent.to.said)
-        self._came, self.wanted = [*self._came, self._sent(sent, target)], True
+        self._came, self.wanted = [*self._came, self._restore_requested(sent, target)], True
 
     def end(self, sent: Sent) -> None:
         """The query of a request's output has been dropped."""
@@ -192,7 +192,7 @@ class Deliveries:
             asked = delivery.asked
             if asked is not None and msgspec.structs.replace(asked, ends=sent.ends) == sent:
                 delivery.end(sent.ends)
-                self._changed(True)
+                self._note_change(True)
 
     def shown(self, sent: Sent) -> str:
         """The URL of a request's output for people."""
@@ -213,14 +213,14 @@ class Deliveries:
         came, self._came, self.wanted = self._came, [], False
         for delivery in came:
             self.all = [*self.all, delivery]
-            delivery.begin(_begins(delivery, index, last, fresh=fresh))
+            delivery.begin(_start_epoch(delivery, index, last, fresh=fresh))
         for delivery in self.all:
             lifetime = delivery.lifetime
             gone = lifetime is not None and standing(delivery.query) is not lifetime
             if gone and delivery.ends == MAX:
                 delivery.end(last.epoch)
         if came:
-            self._changed(True)
+            self._note_change(True)
 
     def _sweep(self) -> None:
         """Those that are over are no more."""
@@ -230,7 +230,7 @@ class Deliveries:
             self._finished += [d.asked for d in over if d.asked is not None]
             for delivery in over:
                 self._before.pop((delivery.query, delivery.target.name), None)
-            self._changed(True)
+            self._note_change(True)
 
     def start(self, index: Index | None) -> None:
         """The engine begins."""
@@ -267,14 +267,14 @@ class Deliveries:
             if delivery.failure is not None:
                 raise delivery.failure
         if index is None or not self.all or not index.is_full():
-            self._holds(MAX)
+            self._find_slow(MAX)
             return ""
         working = [delivery for delivery in self.all if not delivery.broken]
         if not working:
             return ""
         slow = min(working, key=lambda delivery: delivery.reached)  # it goes on meanwhile
-        self._holds(slow.reached + 1)
-        return _waits(slow)
+        self._find_slow(slow.reached + 1)
+        return _wait_reason(slow)
 
     def take_failures(self) -> dict[str, EvaluationError]:
         """The queries on whose results Levada has failed since the last call."""
@@ -284,23 +284,23 @@ class Deliveries:
                 failures[delivery.query], delivery.fault = delivery.fault, None
         return failures
 
-    def _holds(self, needed: int) -> None:
+    def _find_slow(self, needed: int) -> None:
         """Those that need this epoch are what the intake waits for."""
         for delivery in self.all:
             holds = delivery.reached + 1 <= needed < MAX
             if holds != delivery.holds:
                 delivery.holds = holds
-                self._changed(True)
+                self._note_change(True)
 
     def behind(self, index: Index | None) -> str:
         """Which has not all that the index has: "" if none."""
         self._sweep()
         entries = () if index is None else index.entries
         working = (delivery for delivery in self.all if not delivery.broken)
-        slow = next((d for d in working if not d.has_asked or _left(d, entries)), None)
-        return "" if slow is None else _waits(slow)
+        slow = next((d for d in working if not d.has_asked or _has_unsent(d, entries)), None)
+        return "" if slow is None else _wait_reason(slow)
 
-    def _changed(self, at_once: bool) -> None:
+    def _note_change(self, at_once: bool) -> None:
         """What the checkpoint knows is written anew, unless it was just now."""
         if at_once or time.monotonic() - self._written >= PAUSE:
             with suppress(CheckpointError):  # the engine tells of that
@@ -317,7 +317,7 @@ class Deliveries:
                 self._kept, self._written = progress, time.monotonic()
 
 
-def _left(delivery: Delivery, entries: Sequence[Entry]) -> bool:
+def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:
     """Whether there are reports that an output has not had."""
     for entry in reversed(entries):
         if entry.epoch <= delivery.reached:
@@ -327,12 +327,12 @@ def _left(delivery: Delivery, entries: Sequence[Entry]) -> bool:
     return False
 
 
-def _goes(delivery: Delivery, query: str, target: Target) -> bool:
+def _is_same_target(delivery: Delivery, query: str, target: Target) -> bool:
     """Whether it is, or was, an output of a query of this name to this target."""
     return delivery.query == query and delivery.target.name == target.name
 
 
-def _begins(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) -> int:
+def _start_epoch(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) -> int:
     """The epoch behind which a new output begins: that before the query's first one that is kept;
     where nothing was, this one.
     """
@@ -344,5 +344,5 @@ def _begins(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) ->
     return max((e.epoch for e in index.entries if e.plan < plan.since), default=0)
 
 
-def _waits(slow: Delivery) -> str:
+def _wait_reason(slow: Delivery) -> str:
     return slow.why or f"The results of {slow.query} wait for {slow.target.name}."

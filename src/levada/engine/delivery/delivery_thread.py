@@ -141,7 +141,7 @@ class Delivery:
                 self._deliver()
             except LevadaError as error:
                 if self._is_waited_for(error):
-                    self._say(str(error))
+                    self._set_reason(str(error))
                     moved = self.position != before
                     pause = FIRST_PAUSE if moved else min(2 * pause, LONGEST_PAUSE)
                     self._stopping.wait(pause)
@@ -180,16 +180,16 @@ class Delivery:
 
     def _fail(self, error: LevadaError) -> None:
         self.failure = error
-        self._say(str(error))
+        self._set_reason(str(error))
         self._stopping.set()
 
     def _break(self, fault: EvaluationError) -> None:
         """Stops for a fault of Levada, for which the query is suspended."""
         self.fault, self.broken = fault, True
-        self._say(f"Levada failed on it: {fault.message}")
+        self._set_reason(f"Levada failed on it: {fault.message}")
         self._stopping.set()
 
-    def _say(self, why: str) -> None:
+    def _set_reason(self, why: str) -> None:
         if why != self.why:
             self.why = why
             self.changed(True)
@@ -200,8 +200,8 @@ class Delivery:
         position = self.target.open(known)
         cursor = Cursor(self.root)
         ends, entries = self.ends, cursor.read_new()
-        self._settle(position, cursor)
-        self._say("")
+        self._find_position(position, cursor)
+        self._set_reason("")
         while not self._stopping.is_set():
             for entry in entries:
                 if self._stopping.is_set():
@@ -224,7 +224,7 @@ class Delivery:
         first = max(self.position.epoch, self.begins)
         return first < entry.epoch <= self.ends and self.query in entry.queries
 
-    def _settle(self, position: Position | None, cursor: Cursor) -> None:
+    def _find_position(self, position: Position | None, cursor: Cursor) -> None:
         """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
         if position is None:
@@ -251,9 +251,9 @@ class Delivery:
         position = Position(entry.epoch, entry.last(self.query), archived.query.since)
         self.target.write(Piece(archived.query, archived.batch, position))
         self.position = position
-        self._tell_unwritable(entry.epoch)
+        self._publish_unwritable(entry.epoch)
 
-    def _tell_unwritable(self, epoch: int) -> None:
+    def _publish_unwritable(self, epoch: int) -> None:
         """Writes the results that the target's format could not hold as dead letters."""
         if unwritable := self.target.unwritable:
             part = 1000 + crc32(f"{self.query} {self.target.name}".encode()) % 9000

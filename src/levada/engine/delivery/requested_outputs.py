@@ -73,7 +73,7 @@ class Requested:
     def settle(self) -> bool:
         """Those that are over leave the ledger; whether there were any."""
         over = self._deliveries.finished()
-        left = [s for s in self._ledger.outputs if not any(_same(s, one) for one in over)]
+        left = [s for s in self._ledger.outputs if not any(_is_same(s, one) for one in over)]
         changed = len(left) < len(self._ledger.outputs)
         self._ledger.outputs = left
         return changed
@@ -87,5 +87,5 @@ class Requested:
             self._deliveries.end(sent)
 
 
-def _same(one: Sent, other: Sent) -> bool:
+def _is_same(one: Sent, other: Sent) -> bool:
     return (one.query, one.to, one.begins) == (other.query, other.to, other.begins)

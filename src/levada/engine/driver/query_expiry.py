@@ -35,11 +35,11 @@ class QueryExpiry:
         if last.epoch == self._seen or last.ended:
             return []
         self._seen = last.epoch
-        self._come()
-        over = self._over(last)
+        self._take_new()
+        over = self._take_expired(last)
         gone: list[Registered] = []
         for _ in range(len(over)):  # readers before what they read
-            left = [query for query in over if not self._leaves(query, gone)]
+            left = [query for query in over if not self._remove(query, gone)]
             if len(left) == len(over):
                 break
             over = left
@@ -47,18 +47,18 @@ class QueryExpiry:
             self._push(query)
         return gone
 
-    def _come(self) -> None:
+    def _take_new(self) -> None:
         coming, self._coming = self._coming + self._registry.mortal, []
         self._registry.mortal.clear()
         for query in coming:
-            if not self._stands(query):
+            if not self._is_registered(query):
                 continue
             if query.lifetime.query is None:
                 self._coming.append(query)
             else:
                 self._push(query)
         if len(self._ends) > 2 * self._most:  # those that were taken out before their ends
-            self._ends = sorted(end for end in self._ends if self._stands(end[2]))
+            self._ends = sorted(end for end in self._ends if self._is_registered(end[2]))
             self._most = max(len(self._ends), FEW)
 
     def _push(self, query: Registered) -> None:
@@ -66,14 +66,14 @@ class QueryExpiry:
         if plan is not None:
             heappush(self._ends, (plan.until, next(self._numbers), query))
 
-    def _over(self, last: Manifest) -> list[Registered]:
+    def _take_expired(self, last: Manifest) -> list[Registered]:
         """Those of whose streams all are beyond their ends."""
         farthest = max((s.watermark for s in last.streams.values()), default=0)
         passed: list[Registered] = []
         while self._ends and self._ends[0][0] < farthest:
             passed.append(heappop(self._ends)[2])
         expired = []
-        for query in filter(self._stands, passed):
+        for query in filter(self._is_registered, passed):
             plan = query.lifetime.query
             assert plan is not None, "it stood in a plan when it was pushed"
             watermarks = (last.streams.get(s, StreamRecord()).watermark for s in plan.streams)
@@ -83,11 +83,11 @@ class QueryExpiry:
                 self._push(query)
         return expired
 
-    def _stands(self, query: Registered) -> bool:
+    def _is_registered(self, query: Registered) -> bool:
         """Whether it is there, and not suspended: of that it is still told."""
         return self._registry.standing(query.name) is query.lifetime and not query.lifetime.is_over
 
-    def _leaves(self, query: Registered, gone: list[Registered]) -> bool:
+    def _remove(self, query: Registered, gone: list[Registered]) -> bool:
         try:
             self._registry.remove(query.name)
         except UsageError:

@@ -80,7 +80,7 @@ class QueryQuotas:
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")
         new = counts and manifest.epoch != self._epoch
-        excesses = self._often(manifest, epochs.load_plan(manifest.plan)) if new else {}
+        excesses = self._find_too_frequent(manifest, epochs.load_plan(manifest.plan)) if new else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
@@ -96,7 +96,7 @@ class QueryQuotas:
                     excesses[name] = ExcessError(message, limit="kept")
         return excesses
 
-    def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
+    def _find_too_frequent(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
         counts = manifest.counts.frame()
         if self._behind:
             counts, _ = merge_counts([self._rows, counts])
@@ -108,13 +108,13 @@ class QueryQuotas:
         for name, times in manifest.shown_reports.items():
             rows = manifest.counts.of_query(plan.queries.get(name)) or (0, 0, 0, 0)
             self._empty[name] += max(len(times) - rows[3], 0)
-        return {**self._too_dense(plan), **dict(self._too_many(plan))}
+        return {**self._find_too_dense(plan), **dict(self._find_too_many(plan))}
 
-    def _too_many(self, plan: Plan) -> Iterator[tuple[str, ExcessError]]:
+    def _find_too_many(self, plan: Plan) -> Iterator[tuple[str, ExcessError]]:
         """Queries with too many reports."""
         if not self._limits.any("reports"):
             return
-        rows = self._living(plan, self._rows["reports"] > self._least("reports"))
+        rows = self._living_rows(plan, self._rows["reports"] > self._lowest_limit("reports"))
         made = Counter(dict(zip(names_of(plan, rows), rows["reports"].tolist(), strict=True)))
         for name, empty in self._empty.items():
             made[name] = empty + self._reports_of(plan, name)
@@ -126,7 +126,7 @@ class QueryQuotas:
                 )
                 yield name, ExcessError(message, limit="reports")
 
-    def _too_dense(self, plan: Plan) -> dict[str, ExcessError]:
+    def _find_too_dense(self, plan: Plan) -> dict[str, ExcessError]:
         """Queries with too many rows in reports for the event time of these."""
         if not self._limits.any("rate"):
             return {}
@@ -135,7 +135,7 @@ class QueryQuotas:
         excesses = {}
         read = np.full(rows.n, max(self._known - self._before, 0), np.float64)
         span = np.maximum(rows["most"] - rows["least"], 0)
-        over = rows["n"] > most_at_rate(self._least("rate"), span, read)
+        over = rows["n"] > most_at_rate(self._lowest_limit("rate"), span, read)
         rows, span, read = rows.where(over), span[over], read[over]
         alive = living_rows(plan, rows)
         rows, span, read = rows.where(alive), span[alive], read[alive]
@@ -145,7 +145,7 @@ class QueryQuotas:
                 excesses[name] = too_many_reports(n, int(span[i]), rate, says="has made")
         return excesses
 
-    def _living(self, plan: Plan, at: Bools) -> Frame:
+    def _living_rows(self, plan: Plan, at: Bools) -> Frame:
         rows = self._rows.where(at)
         return rows.where(living_rows(plan, rows))
 
@@ -157,7 +157,7 @@ class QueryQuotas:
         at = (self._rows["node"] == query.node) & (self._rows["op"] == query.member)
         return int(self._rows["reports"][at].sum())
 
-    def _least(self, limit: str) -> int:
+    def _lowest_limit(self, limit: str) -> int:
         """The least of what some query may have."""
         limits = (self._limits.all, *self._limits.by_query.values())
         return min(most for each in limits if (most := int(getattr(each, limit))))

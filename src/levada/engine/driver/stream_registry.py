@@ -73,9 +73,9 @@ class Streams:
         live = {c.name: _folder(c) for c in setup.streams} if setup is not None else {}
         with self._registry.lock:
             self._sweep(set(live.values()))
-            self._keep_out()
-            self._come_again()
-            self._lie(live)
+            self._remove_dropped()
+            self._restore_added()
+            self._open_spools(live)
         if msgspec.json.encode(self.ledger) != before:
             self._write()
 
@@ -87,7 +87,7 @@ class Streams:
                 shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
             self.ledger.left[name] = RemovedStream(left.declared, kept)
 
-    def _keep_out(self) -> None:
+    def _remove_dropped(self) -> None:
         """Streams that the program declares again as they were when a request took them away."""
         registry, ledger = self._registry, self.ledger
         for name, left in list(ledger.left.items()):
@@ -107,11 +107,11 @@ class Streams:
                     continue
             del ledger.left[name]
 
-    def _come_again(self) -> None:
+    def _restore_added(self) -> None:
         """The streams that came while an engine ran, but for those that are declared otherwise."""
         declared, kept = self._registry.declared, []
         for named in self.ledger.streams:
-            config = _declared(named)
+            config = _decode_declared(named)
             if named.name not in declared:
                 self._restore_one(named, config)
             elif _identity(declared[named.name]) != _identity(config):
@@ -135,7 +135,7 @@ class Streams:
         self._registry.add_stream(columns_of(config, before), declared)
         self._again.add(named.name)
 
-    def _lie(self, live: Mapping[str, str]) -> None:
+    def _open_spools(self, live: Mapping[str, str]) -> None:
         """Spools are where they have been, which follows from the name for the first of a name."""
         folders = {name: folder for name, folder in live.items() if folder}
         folders |= {named.name: named.folder for named in self.ledger.streams}
@@ -175,7 +175,7 @@ class Streams:
             source = StreamConfig.of(name, source, **options)
         with self._registry.lock:
             if name in self._again:
-                self._name_again(name, source, options)
+                self._restore_declared(name, source, options)
                 return
             self._registry.check_free(name)
             self._add(name, source, options, asked=asked, owner=owner)
@@ -197,7 +197,7 @@ class Streams:
     ) -> None:
         config = self._spools.config_of(name, source, self._root, options)
         spool = self._spools.spool_of(name)
-        folder = "" if spool is None else self._free(_folder(config))
+        folder = "" if spool is None else self._free_folder(_folder(config))
         rows = not isinstance(source, StreamConfig)
         declared = source if isinstance(source, StreamConfig) else replace(config, path="")
         try:
@@ -212,7 +212,7 @@ class Streams:
             columns = list(spool.columns) if isinstance(spool, PythonSpool) else []
             last = self._checkpoint.last
             before = 0 if last is None else last.plan
-            named = Named(name, _encoded(declared), before, rows, columns, folder, owner)
+            named = Named(name, _encode(declared), before, rows, columns, folder, owner)
             self._note(named, durably=not asked)
         except BaseException:
             self._spools.remove_stream(name)
@@ -235,7 +235,9 @@ class Streams:
             ledger.streams, ledger.left = before
             raise
 
-    def _name_again(self, name: str, source: StreamSource, options: Mapping[str, Any]) -> None:
+    def _restore_declared(
+        self, name: str, source: StreamSource, options: Mapping[str, Any]
+    ) -> None:
         """The program names a stream that a run before has left: the same, or none."""
         declared, there = self._registry.declared[name], self._registry.streams[name]
         if isinstance(source, StreamConfig):
@@ -259,7 +261,7 @@ class Streams:
             )
         self._again.discard(name)
 
-    def _free(self, folder: str) -> str:
+    def _free_folder(self, folder: str) -> str:
         """A folder for a new spool: what another stream of its name has written may be there."""
         taken = {name for left in self.ledger.left.values() for name in left.folders}
         number, candidate = 0, folder
@@ -347,10 +349,10 @@ def _identity(config: StreamConfig) -> str:
     return xxhash.xxh3_64_hexdigest(repr(config).encode())
 
 
-def _encoded(config: StreamConfig) -> str:
+def _encode(config: StreamConfig) -> str:
     return base64.b64encode(encode_setup(Setup([config], []))).decode()
 
 
-def _declared(named: Named) -> StreamConfig:
+def _decode_declared(named: Named) -> StreamConfig:
     data = np.frombuffer(base64.b64decode(named.config), np.uint8)
     return decode(data, Setup, SETUPS).streams[0]

@@ -47,11 +47,11 @@ def apply_placement(
         return learner.now, learner.follow
     if wish is None:
         return None, None
-    _tell_odd(wish, [display_name(stream) for stream in streams])
-    return _settled(wish, checkpoint), None
+    _warn_about_mismatch(wish, [display_name(stream) for stream in streams])
+    return _apply(wish, checkpoint), None
 
 
-def _tell_odd(wish: PlacementOption, streams: Sequence[str]) -> None:
+def _warn_about_mismatch(wish: PlacementOption, streams: Sequence[str]) -> None:
     """Says what a placement has that the run has not, and the reverse: it was made of another set
     of queries.
     """
@@ -90,7 +90,7 @@ def warn_about_unknown_tasks(placed: TaskPlacement | None, plan: Plan | None) ->
         )
 
 
-def _settled(wish: PlacementOption, checkpoint: Checkpoint) -> TaskPlacement:
+def _apply(wish: PlacementOption, checkpoint: Checkpoint) -> TaskPlacement:
     tables = checkpoint.tables
     parts = tables.load(tables.current).partitions
     _check(wish, checkpoint.root, parts)

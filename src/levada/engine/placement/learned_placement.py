@@ -74,7 +74,7 @@ class Learner:
 
     def __init__(self, checkpoint: Checkpoint, machines: int) -> None:
         self._checkpoint = checkpoint
-        self._last = _over(checkpoint.last)
+        self._last = _last_complete_slice(checkpoint.last)
         self._groups: Ints | None = None  # the machine of each group, once something is placed
         self._prefer: Callable[[TaskPlacement], None] = lambda placed: None
         self._lessons: list[LearningStep] = []
@@ -88,7 +88,7 @@ class Learner:
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """The table from this epoch on; None: nothing is to move."""
         manifest = self._checkpoint.last
-        over = _over(manifest)
+        over = _last_complete_slice(manifest)
         if manifest is None or over == self._last:
             return None
         self._last = over
@@ -110,7 +110,7 @@ class Learner:
         if wish is None or wish.machines != machines:
             return placed
         self._groups = wish.groups
-        return _with(wish, placed)
+        return _with_readers(wish, placed)
 
     def _learn(
         self, manifest: Manifest, lesson: LearningStep, table: GroupTable
@@ -118,17 +118,17 @@ class Learner:
         """One step; what came of it is a lesson."""
         blocks, lesson.told = self._blocks(manifest, lesson.slice)
         if not blocks:
-            self._tell(lesson)
+            self._record(lesson)
             return None
         fine = by_group(blocks, FINEST)
         lesson.before = lesson.predicted = _share(fine, self.now, table)
         if self._lessons and self._lessons[-1].measured < 0:
             self._lessons[-1].measured = lesson.before
-        wish, place, graph = self._placed(blocks)
-        wanted, now = _moved(wish, table), _with(wish, self.now)
+        wish, place, graph = self._find_placement(blocks)
+        wanted, now = _move_groups(wish, table), _with_readers(wish, self.now)
         better = _share(fine, now, wanted)
         if better > lesson.before * (1.0 - WORTH):
-            self._tell(lesson)
+            self._record(lesson)
             return None
         lesson.predicted = better
         lesson.moved = int((wanted.partition != table.partition).sum())
@@ -136,7 +136,7 @@ class Learner:
         lesson.readers = sum(before.get(r, NOWHERE) != now_at.get(r, NOWHERE) for r in wish.machine)
         self.now, self._groups = now, wish.groups
         placements.write(self._checkpoint.root / FILE, graph, place, wish.machines, LEARN)
-        self._tell(lesson)
+        self._record(lesson)
         return wanted if lesson.moved else None
 
     def _blocks(self, manifest: Manifest, slice_: str) -> tuple[list[Block], str]:
@@ -161,7 +161,7 @@ class Learner:
         ]
         return blocks, " ".join(remarks)
 
-    def _placed(self, blocks: list[Block]) -> tuple[PlacementOption, Ints, SendGraph]:
+    def _find_placement(self, blocks: list[Block]) -> tuple[PlacementOption, Ints, SendGraph]:
         """Where a graph's tasks would best be, from where they are now."""
         graph = by_group(blocks, GROUPS)
         problem = Problem(graph, self.now.machines)
@@ -172,8 +172,11 @@ class Learner:
             before = attach(network, by_weight(network), 1.0 / problem.machines, True)
             moves = len(graph.tasks)
         else:
-            before, moves = self._present(graph, self._groups), int(STEP * len(graph.tasks))
-        place = _searched(replace(problem, before=before, moves=moves))
+            before, moves = (
+                self._current_machines(graph, self._groups),
+                int(STEP * len(graph.tasks)),
+            )
+        place = _search(replace(problem, before=before, moves=moves))
         named = placements.named(graph, place)
         readers = {name: at for name, at in named.items() if not is_group(name)}
         between = tuple(map(tuple, placements.told_between(graph, place, self.now.machines)))
@@ -184,7 +187,7 @@ class Learner:
             graph,
         )
 
-    def _present(self, graph: SendGraph, groups: Ints) -> Ints:
+    def _current_machines(self, graph: SendGraph, groups: Ints) -> Ints:
         """The machine of each task now; -1 of groups of which nothing was known."""
         each, machine = FINEST // GROUPS, self.now.machine
         return np.array(
@@ -195,13 +198,13 @@ class Learner:
             np.int32,
         )
 
-    def _tell(self, lesson: LearningStep) -> None:
+    def _record(self, lesson: LearningStep) -> None:
         self._lessons.append(lesson)
         self.now = replace(self.now, lessons=tuple(self._lessons))
         self._prefer(self.now)
 
 
-def _searched(problem: Problem) -> Ints:
+def _search(problem: Problem) -> Ints:
     """The best placement from the one that there is. Where so few moves make none as even as is
     asked for, as where the load of a slice is on one machine, it becomes no less even than it is.
     """
@@ -211,14 +214,14 @@ def _searched(problem: Problem) -> Ints:
         return refined(replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9)))
 
 
-def _with(wish: PlacementOption, placed: TaskPlacement) -> TaskPlacement:
+def _with_readers(wish: PlacementOption, placed: TaskPlacement) -> TaskPlacement:
     """The preferences with a placement's readers."""
     machine = Uniform(wish.machines)
     machine.update(wish.machine)
     return replace(placed, machine=machine, between=wish.between)
 
 
-def _moved(wish: PlacementOption, table: GroupTable) -> GroupTable:
+def _move_groups(wish: PlacementOption, table: GroupTable) -> GroupTable:
     """The table with each group that is on another machine in a partition of its own machine, in
     turn; partition p is on machine p modulo the machines.
     """
@@ -236,7 +239,7 @@ def _moved(wish: PlacementOption, table: GroupTable) -> GroupTable:
     )
 
 
-def _over(manifest: Manifest | None) -> str:
+def _last_complete_slice(manifest: Manifest | None) -> str:
     """The last slice that is over ("": none is): a later one has begun."""
     of = {} if manifest is None else manifest.by_group  # as they came
     slices = [name for name in of if name != START]

@@ -43,11 +43,11 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
             hint=f"Say --groups {finest}, or run with --slice 1d,groups={groups}.",
         )
     there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
-    if less := _less(every, there):
-        _tell(f"{less} were for operators that no query has any more: they are left out.")
+    if less := _missing_rows(every, there):
+        _warn(f"{less} were for operators that no query has any more: they are left out.")
     sure = known(there)
-    if less := _less(there, sure):
-        _tell(
+    if less := _missing_rows(there, sure):
+        _warn(
             f"{less} are partial aggregates, each added up out of several groups: no group has "
             "sent them, and they are left out."
         )
@@ -59,13 +59,13 @@ def counted_by(blocks: Iterable[Block]) -> int:
     return min((block.of for block in blocks), default=FINEST)
 
 
-def _less(every: list[Block], some: list[Block]) -> str:
+def _missing_rows(every: list[Block], some: list[Block]) -> str:
     """How much less some blocks are; "" if they are as much."""
     rows, part = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
     return f"{rows - part:,} of {rows:,} rows ({1 - part / rows:.1%})" if part < rows else ""
 
 
-def _tell(sentence: str) -> None:
+def _warn(sentence: str) -> None:
     warnings.warn(sentence, stacklevel=3)
 
 
@@ -108,7 +108,7 @@ def by_group(blocks: list[Block], groups: int) -> SendGraph:
         source,
         target,
         _total(at, [b.rows for b in blocks], len(edges)),
-        _total(at, [_dealt(b) for b in blocks], len(edges)),
+        _total(at, [_spread_bytes(b) for b in blocks], len(edges)),
     )
 
 
@@ -118,7 +118,7 @@ def _total(at: Longs, columns: list[Longs], edges: int) -> Longs:
     return total
 
 
-def _dealt(block: Block) -> Longs:
+def _spread_bytes(block: Block) -> Longs:
     """The bytes of a block by its groups: as many a row, whole numbers that add up."""
     ends = np.cumsum(block.rows) * block.size // max(int(block.rows.sum()), 1)
     return np.diff(ends, prepend=0)

@@ -166,18 +166,18 @@ def _tasks(sent: SentCounts) -> list[Load]:
         Load(
             name,
             sent.cpu[name],
-            _by(
+            _ratio(
                 sent.cpu[name] * len(stage_tasks), sum(sent.cpu[each] for each in stage_tasks), 1.0
             ),
             rows[name],
-            _by(rows[name], sum(rows[each] for each in stage_tasks), 0.0),
+            _ratio(rows[name], sum(rows[each] for each in stage_tasks), 0.0),
         )
         for stage_tasks in of_stage.values()
         for name in stage_tasks
     ]
 
 
-def _by(part: float, whole: float, otherwise: float) -> float:
+def _ratio(part: float, whole: float, otherwise: float) -> float:
     return part / whole if whole else otherwise
 
 
@@ -189,7 +189,7 @@ def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottlene
     stage = stage_of(worst.name)
     stage_tasks = [load for load in tasks if stage_of(load.name) == stage]
     seconds = sum(load.cpu for load in stage_tasks)
-    operator, taken = _dearest(stage, sent.nodes, plan)
+    operator, taken = _most_expensive(stage, sent.nodes, plan)
     bottleneck = Bottleneck(
         worst.name,
         stage,
@@ -202,7 +202,7 @@ def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottlene
     return replace(bottleneck, sentence=_why(worst, bottleneck))
 
 
-def _dearest(stage: str, seconds: Mapping[str, float], plan: Plan) -> tuple[str, float]:
+def _most_expensive(stage: str, seconds: Mapping[str, float], plan: Plan) -> tuple[str, float]:
     """The operator of a stage that took most, and its seconds."""
     stage_seconds = {
         name: s
@@ -247,7 +247,7 @@ def _pairs(places: Links, placed: Preferences | None) -> list[Pair]:
 
     return [
         Pair(
-            _named(source, machine), _named(target, machine), rows, size, blobs,
+            _label(source, machine), _label(target, machine), rows, size, blobs,
             rows / total, predicted(source, target),
         )
         for source in sorted(places, key=lambda at: _order(at, machine))
@@ -260,7 +260,7 @@ def _pairs(places: Links, placed: Preferences | None) -> list[Pair]:
 def _places(busy: Mapping[str, float], placed: Preferences | None) -> list[Load]:
     machine, mean = _machines(placed), sum(busy.values()) / max(len(busy), 1)
     return [
-        Load(_named(at, machine), busy[at], busy[at] / mean if mean else 1.0)
+        Load(_label(at, machine), busy[at], busy[at] / mean if mean else 1.0)
         for at in sorted(busy, key=lambda at: _order(at, machine))
     ]
 
@@ -271,7 +271,7 @@ def _machines(placed: Preferences | None) -> dict[str, int]:
     return {at.rpartition("_")[2]: i for i, at in enumerate(executors) if at}
 
 
-def _named(executor: str, machine: Mapping[str, int]) -> str:
+def _label(executor: str, machine: Mapping[str, int]) -> str:
     label = f"executor {executor}"
     return f"machine {machine[executor]} ({label})" if executor in machine else label
 

@@ -113,7 +113,7 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
     It ran as one task because it fits.
     As one task: 5 epochs, 150 ms, predicted 151 (+0.7%).
     """
-    yield _last(costs.last)
+    yield _last_choice_text(costs.last)
     if costs.last.why and costs.last.way != "here":
         yield f"It ran {WORDS[costs.last.way]} because {costs.last.why}."
     for way, (epochs, predicted, took) in sorted(costs.sums.items()):
@@ -125,17 +125,17 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
         why = cost if costs.fixed else "the CPU time that one takes is not known yet"
         yield f"Epochs begin at least {costs.interval:,.0f} ms apart: {why}."
     if costs.partitions:
-        yield _over(costs.partitions, costs.over)
+        yield _partitions_text(costs.partitions, costs.over)
     if costs.degree is not None:
         yield from degree_told(costs.degree, costs.over)
     if costs.delay is not None:
         yield sentence(Delayed(**asdict(costs.delay)))
 
 
-def _over(partitions: Mapping[int, float], now: int) -> str:
+def _partitions_text(partitions: Mapping[int, float], now: int) -> str:
     """What the last epoch would take by the number of partitions.
 
-    >>> _over({1: 25.04, 2: 27.3}, 2)
+    >>> _partitions_text({1: 25.04, 2: 27.3}, 2)
     'It would take 25.0 ms over 1 partition, 27.3 over 2 (as now).'
     """
     each = [
@@ -146,7 +146,7 @@ def _over(partitions: Mapping[int, float], now: int) -> str:
     return f"It would take {', '.join(each)}."
 
 
-def _last(choice: ChoiceStatus) -> str:
+def _last_choice_text(choice: ChoiceStatus) -> str:
     head = f"Epoch {choice.epoch}, of {choice.elements:,} elements, ran {WORDS[choice.way]}"
     predicted = choice.predicted.get(choice.way)
     if predicted is None:

@@ -36,11 +36,11 @@ class QueryCharges(NamedTuple):
 
 def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharges]:
     """The part of each query after an epoch, by name."""
-    seconds = _divided(plan, {n: seconds for n, (seconds, _) in manifest.charges.items()})
-    rows = _divided(plan, {n: rows for n, (_, rows) in manifest.charges.items()})
+    seconds = _divide(plan, {n: seconds for n, (seconds, _) in manifest.charges.items()})
+    rows = _divide(plan, {n: rows for n, (_, rows) in manifest.charges.items()})
     kept: Charges | None = None
     with suppress(CheckpointError):  # a file that went while it was read, or is damaged
-        kept = _divided(plan, _state_bytes(str(root), manifest))
+        kept = _divide(plan, _state_bytes(str(root), manifest))
     return {
         name: QueryCharges(
             round(_amount(seconds, query.node, query.member), 6),
@@ -51,7 +51,7 @@ def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharge
     }
 
 
-def _divided(plan: Plan, amounts: Mapping[int, float]) -> Charges:
+def _divide(plan: Plan, amounts: Mapping[int, float]) -> Charges:
     member_charges = charge_members(
         plan, [Charge(node, None, amount) for node, amount in amounts.items()]
     )

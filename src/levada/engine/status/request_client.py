@@ -66,11 +66,11 @@ def ask(
             looked = time.monotonic()
             with without_engine(root) as alone:
                 if alone:
-                    return _withdrawn(root, request.id)
+                    return _withdraw(root, request.id)
     return answer
 
 
-def _withdrawn(root: Path, name: str) -> Answer:
+def _withdraw(root: Path, name: str) -> Answer:
     """The answer of an engine that has ended, if it gave one."""
     answer = withdraw(root, name) if root.is_dir() else None
     if answer is None:

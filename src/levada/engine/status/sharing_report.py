@@ -86,7 +86,7 @@ def tell_run(root: Path) -> RunTold:
         len(topology.queries),
         sum(len(node.members) for node in nodes),
         sum(len(member.queries) for node in nodes for member in node.members),
-        tuple(_shared(topology, parts, last.met)),
+        tuple(_shared_operators(topology, parts, last.met)),
         tuple(relaxed(last.met)),
         kept.sites,
         kept.apart,
@@ -97,7 +97,7 @@ def tell_run(root: Path) -> RunTold:
     )
 
 
-def _shared(
+def _shared_operators(
     topology: Topology, parts: Mapping[str, list[float]], met: Mapping[str, list[int]]
 ) -> Iterator[Operator]:
     for number, node in zip(topology.order(), describe(topology), strict=True):
@@ -133,7 +133,8 @@ def show_run(report: RunTold) -> str:
 def _lines(report: RunTold) -> Iterator[str]:
     yield from ("shared",) if report.shared else ()
     for one in report.shared:
-        yield f"  {one.operator}: {one.members} for {one.apart}{_measured(one)}: {_named(one)}"
+        operator = f"{one.operator}: {one.members} for {one.apart}{_measured_text(one)}"
+        yield f"  {operator}: {_names_text(one)}"
     yield from ("relaxed, of late",) if report.relaxed else ()
     for join in report.relaxed:
         yield (
@@ -143,7 +144,7 @@ def _lines(report: RunTold) -> Iterator[str]:
     yield from show_arrangements(report.kept)
     yield from ("regions",) if report.regions else ()
     for query, site in report.regions.items():
-        yield f"  {query}{_said(site)}: stands in {site.site or 'all'}"
+        yield f"  {query}{_region_text(site)}: stands in {site.site or 'all'}"
         for each in site.candidates:
             price = each["price"]
             cost = "not measured" if price is None else f"{price:,.0f} rows times delay"
@@ -160,7 +161,7 @@ def _lines(report: RunTold) -> Iterator[str]:
         yield f"  plan {version}: {what}"
 
 
-def _measured(one: Operator) -> str:
+def _measured_text(one: Operator) -> str:
     if one.rows is None:
         return ""
     return (
@@ -169,10 +170,10 @@ def _measured(one: Operator) -> str:
     )
 
 
-def _named(one: Operator) -> str:
+def _names_text(one: Operator) -> str:
     more = len(one.queries) - NAMED
     return ", ".join(one.queries[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _said(site: Site) -> str:
+def _region_text(site: Site) -> str:
     return f" ({site.region})" if site.region else ""

@@ -268,10 +268,10 @@ def status_of(
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: describe_suspension(name, s) for name, s in (suspended or {}).items()}
     return Status(
-        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
-        balance=balance_status(manifest.balanced),
+        manifest.epoch, manifest.ended, streams, queries, why,
+        placed=_placed_status(manifest.placed), balance=balance_status(manifest.balanced),
         costs=None if manifest.costs is None else named(manifest.costs, plan),
-        pinned=_pinned(manifest.bound),
+        pinned=_pinned_status(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
         relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
         carried=carried_status(manifest.carried), static=manifest.loaded,
@@ -279,11 +279,11 @@ def status_of(
     )  # fmt: skip
 
 
-def _pinned(to: Bound | None) -> PinnedStatus | None:
+def _pinned_status(to: Bound | None) -> PinnedStatus | None:
     return None if to is None else PinnedStatus(to.name, to.places)
 
 
-def _placed(preferences: Preferences | None) -> PlacedStatus | None:
+def _placed_status(preferences: Preferences | None) -> PlacedStatus | None:
     if preferences is None:
         return None
     whole = asdict(preferences)
@@ -341,7 +341,10 @@ def progress_of(
     """
     streams = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
     w = {n: s.watermark for n, s in streams.items()}
-    ever, past = _ever(manifest), AllRunsTotals() if before is None else _ever(before)
+    ever, past = (
+        _all_runs_totals(manifest),
+        AllRunsTotals() if before is None else _all_runs_totals(before),
+    )
     return Progress(
         ever.epochs - past.epochs,
         ever.elements - past.elements,
@@ -352,7 +355,7 @@ def progress_of(
     )
 
 
-def _ever(manifest: Manifest) -> AllRunsTotals:
+def _all_runs_totals(manifest: Manifest) -> AllRunsTotals:
     records = manifest.streams.items()
     elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
     return AllRunsTotals(manifest.epoch, elements, manifest.results)
@@ -374,7 +377,7 @@ def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> Qu
     holder = display_name(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
-    why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
+    why = "" if results else _why(query, manifest, plan) or _wait_text(least, due, holder)
     until = query.until if query.until < MAX else None
     return QueryStatus(query.name, results, least, holder, patterns, due, why, until)
 
@@ -425,7 +428,7 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
     return f"No triple of {streams} has matched the pattern {patterns}."
 
 
-def _wait(least: int, due: int | None, holder: str | None) -> str:
+def _wait_text(least: int, due: int | None, holder: str | None) -> str:
     """What a query without results waits for."""
     if least >= MAX:
         return "Nothing came through the query's joins, filters and windows."

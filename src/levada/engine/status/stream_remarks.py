@@ -49,11 +49,11 @@ class Counts(Protocol):
 def remarks(streams: Mapping[str, Counts]) -> Iterator[str]:
     """The sentences, by stream."""
     for name, counts in streams.items():
-        for said in _of(counts):
+        for said in _stream_remarks(counts):
             yield f"{name}: {said}"
 
 
-def _of(counts: Counts) -> Iterator[str]:
+def _stream_remarks(counts: Counts) -> Iterator[str]:
     if counts.overtaken:
         files, it = _files(counts.overtaken), "it" if counts.overtaken == 1 else "they"
         yield f"{files} not read: {it} came when one with a later name was being read already."

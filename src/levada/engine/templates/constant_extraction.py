@@ -66,7 +66,7 @@ def constants_of(text: str) -> Constants | None:
             prefix, _, local = token.partition(":")
             kind, token = "i", f"<{prefixes[prefix]}{local}>" if prefix in prefixes else ""
         after = text[match.end() : match.end() + 1]
-        if not _plain(kind, token) or (kind == "s" and after in ("@", "^")):
+        if not _is_plain_term(kind, token) or (kind == "s" and after in ("@", "^")):
             continue
         pieces.append(text[at : match.start()])
         kinds.append(kind)
@@ -75,7 +75,7 @@ def constants_of(text: str) -> Constants | None:
     return Constants((*pieces, text[at:]), "".join(kinds), tuple(tokens))
 
 
-def _plain(kind: str, token: str) -> bool:
+def _is_plain_term(kind: str, token: str) -> bool:
     """Whether a token is a term as it stands there, in its one spelling."""
     if kind == "i":
         return is_iri(token[1:-1]) and not token[1:].startswith(_SPECIAL)

@@ -66,7 +66,7 @@ def _frame(table: Rows) -> pl.DataFrame:
         if type(table).__module__.startswith("pandas"):
             return pl.from_pandas(cast(Any, table))
     except (PolarsError, pa.ArrowException, ValueError, TypeError) as error:
-        raise UsageError(f"The table cannot be read: {_said(error)}.") from error
+        raise UsageError(f"The table cannot be read: {_first_line(error)}.") from error
     raise UsageError(
         f"A {type(table).__name__} is no table.",
         hint="Give a frame of pandas or polars, a table of Arrow, a list of mappings, "
@@ -84,7 +84,7 @@ def _file(path: Path) -> pl.DataFrame:
     except OSError as error:
         raise UsageError(f"The table {path} cannot be read: {error.strerror or error}.") from error
     except PolarsError as error:
-        raise UsageError(f"The table {path} cannot be read: {_said(error)}.") from error
+        raise UsageError(f"The table {path} cannot be read: {_first_line(error)}.") from error
 
 
 def _check_fields(path: Path, separator: str) -> None:
@@ -101,6 +101,6 @@ def _check_fields(path: Path, separator: str) -> None:
                 raise UsageError(f"{message}, its head {len(columns)}.")
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of what a library says."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -70,12 +70,12 @@ def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, Templa
     if len(batch) < LEAST:
         return {}
     rows: dict[str, TemplateInstance] = {}
-    for texts in _alike(batch):
+    for texts in _group_by_skeleton(batch):
         rows |= _rows(texts, known)
     return rows
 
 
-def _alike(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
+def _group_by_skeleton(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
     """The texts of each skeleton, where these are many."""
     groups: dict[object, list[_Text]] = defaultdict(list)
     options: dict[int, str] = {}
@@ -97,7 +97,7 @@ def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
         return {}
     made = _template(texts[0], holes, known)
     if made is not None:
-        return _filled(texts, *made)
+        return _fill(texts, *made)
     free = [hole for hole in holes if _template(texts[0], [hole], known) is not None]
     if not free or len(free) == len(holes):
         return {}
@@ -135,11 +135,15 @@ def _template(
     what stands there.
     """
     try:
-        one, other = (_prepared(text, holes, known, twin=twin) for twin in (False, True))
-        settled = [_settled(hole, i, one.algebra) for i, hole in enumerate(holes)]
+        one, other = (_prepare_marked(text, holes, known, twin=twin) for twin in (False, True))
+        settled = [_hole_in_query(hole, i, one.algebra) for i, hole in enumerate(holes)]
         meant = [hole for hole in settled if hole is not None]
         marks, others = _marks(meant, twin=False), _marks(meant, twin=True)
-        stays = len(meant) == len(holes) and _free(one, marks) and _free(other, others)
+        stays = (
+            len(meant) == len(holes)
+            and _are_marks_free(one, marks)
+            and _are_marks_free(other, others)
+        )
         first, second = (replace(prepared.plannable, text="") for prepared in (one, other))
     except LevadaError:
         return None  # of which text that is a mistake, each tells by itself
@@ -166,7 +170,9 @@ def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
     return Wording(tuple(pieces), tuple(which), tuple(around), tuple(signs))
 
 
-def _prepared(text: _Text, holes: Sequence[_Hole], known: NameScope, *, twin: bool) -> Prepared:
+def _prepare_marked(
+    text: _Text, holes: Sequence[_Hole], known: NameScope, *, twin: bool
+) -> Prepared:
     """The way of a text with marks in its holes."""
     tokens = list(text.constants.tokens)
     for i, hole in enumerate(holes):
@@ -175,7 +181,7 @@ def _prepared(text: _Text, holes: Sequence[_Hole], known: NameScope, *, twin: bo
     return prepare(replace(text.asked, text=joined(text.constants.pieces, tokens)), known)
 
 
-def _free(prepared: Prepared, marks: Sequence[Term]) -> bool:
+def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
     """Whether all marks are there, and stand for themselves; what other queries make is read by no
     row, since these come together in any order.
     """
@@ -203,12 +209,14 @@ def _marks(holes: Sequence[_Hole], *, twin: bool) -> tuple[Term, ...]:
     )
 
 
-def _settled(hole: _Hole, number: int, query: Query) -> _Hole | None:
+def _hole_in_query(hole: _Hole, number: int, query: Query) -> _Hole | None:
     """A hole as the text means it: a number by its one sign and datatype."""
     token = mark(hole.kind, number, twin=False)
     if hole.kind in "is":
         return hole
-    said = {t for t in terms_in(query) if isinstance(t, Literal) and t.lexical in _signed(token)}
+    said = {
+        t for t in terms_in(query) if isinstance(t, Literal) and t.lexical in _sign_variants(token)
+    }
     if len(said) != 1:
         return None
     (term,) = said
@@ -216,11 +224,11 @@ def _settled(hole: _Hole, number: int, query: Query) -> _Hole | None:
     return replace(hole, sign=term.lexical.removesuffix(token), datatype=term.datatype)
 
 
-def _signed(token: str) -> tuple[str, ...]:
+def _sign_variants(token: str) -> tuple[str, ...]:
     return (token, f"-{token}", f"+{token}")
 
 
-def _filled(
+def _fill(
     texts: Sequence[_Text], template: Template, holes: list[_Hole]
 ) -> dict[str, TemplateInstance]:
     """The rows of the template: texts whose terms are others than each other and than the rest."""

@@ -207,14 +207,14 @@ def _alone(value: Any) -> str:
         case datetime.date():
             return f'"{value.isoformat()}"^^<{XSD}date>'
         case str() if _TERM.fullmatch(value):
-            return _ESCAPED.sub(_unescaped, value)
+            return _ESCAPED.sub(_unescape, value)
         case str() if not (_WORD.fullmatch(value) or _NAME.fullmatch(value)):
             raise ColumnValueError(f"{value!r} is no term")
         case _:
             return _plain(value)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     """A character that is written by its number as itself, escaped where it must be."""
     number = int(match.group(1) or match.group(2) or "0", 16)
     if not number:

@@ -62,7 +62,7 @@ def measure(layout: Layout, gauge: Gauge) -> Fetched:
         for first in firsts:
             gauge.pin(first)
     except OSError as error:
-        assumed.append(_refused(error, len(firsts)))
+        assumed.append(_refused_text(error, len(firsts)))
         near = piece.fetched(None, None)
         n = len(firsts)
         latency, width = np.full((n, n), near[0]), np.full((n, n), near[1])
@@ -93,7 +93,7 @@ def _by_distance(distance: Doubles, latency: Doubles) -> Doubles:
     return scaled
 
 
-def _refused(error: OSError, places: int) -> str:
+def _refused_text(error: OSError, places: int) -> str:
     what = "the figures are" if places == 1 else "one figure for all places is"
     return (
         f"This process may not be bound to processors ({error.strerror}): {what} that of wherever "

@@ -115,13 +115,15 @@ def metis(problem: Problem, replication: Longs, seed: int) -> Longs | None:
     counts = np.zeros((problem.operators, problem.places), np.int64)
     for o, part in zip(np.repeat(np.arange(problem.operators), replication), parts, strict=True):
         room = (
-            p for p in _from(part, problem.places) if counts[:, p].sum() < problem.arrays.room[p]
+            p
+            for p in _places_from(part, problem.places)
+            if counts[:, p].sum() < problem.arrays.room[p]
         )
         counts[o, next(room)] += 1
     return counts
 
 
-def _from(place: int, places: int) -> Iterator[int]:
+def _places_from(place: int, places: int) -> Iterator[int]:
     return ((place + i) % places for i in range(places))
 
 

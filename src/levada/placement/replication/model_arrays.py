@@ -108,7 +108,7 @@ def problem(
         selectivity=np.array([s.selectivity for s in streams], np.float64),
         size=np.array([s.size for s in streams], np.float64),
         lines=np.array([math.ceil(s.size / machine.line) for s in streams], np.float64),
-        latency=_with_unplaced(_seen(machine.latency, distance), 0.0),
+        latency=_with_unplaced(_believed_latency(machine.latency, distance), 0.0),
         cores=np.array([*machine.cores, 1 << 40], np.int64),
         room=np.array([*(turns * cores for cores in machine.cores), 1 << 40], np.int64),
         bandwidth=_with_unplaced(machine.bandwidth, 1e300),
@@ -141,7 +141,7 @@ def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:
     return {name: float(rate[name]) for name in graph.spouts}
 
 
-def _seen(latency: Doubles, distance: Distance) -> Doubles:
+def _believed_latency(latency: Doubles, distance: Distance) -> Doubles:
     if distance == "real":
         return latency
     return np.full_like(latency, latency.max() if distance == "farthest" else 0.0)

@@ -58,7 +58,7 @@ class _Operator:
 def several(a: Arrays, counts: Longs) -> tuple[float, Doubles, Doubles]:
     """Tuples/s at the sinks; what replicas take in, and how busy they are, operators by places."""
     operators = [_operator(a, counts, o) for o in range(len(counts))]
-    rate = _flow(operators, _settled(a, operators, counts.sum(axis=1)))
+    rate = _flow(operators, _solve(a, operators, counts.sum(axis=1)))
     busy = np.zeros(counts.shape)
     for o, op in enumerate(operators):
         load = _offers(op, rate) @ op.times if len(op.sources) else rate[o] * a.cost[o] / SECOND
@@ -92,7 +92,7 @@ def _flow(operators: list[_Operator], spout_rates: Doubles) -> Doubles:
     return rate
 
 
-def _settled(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
+def _solve(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
     """What each operator takes in once nobody is held up any further."""
     most = np.minimum(a.rate * a.weight, replicas * SECOND / a.cost)  # of spouts
     limit, rate = np.full(len(operators), math.inf), np.zeros(len(operators))

@@ -142,15 +142,15 @@ def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
     """
     search = search or Search()
     end = search.clock() + search.seconds
-    best = _searched(model, problem, search)
+    best = _search_plan(model, problem, search)
     left = end - search.clock()
     if search.ratio < UNIT and left > 0:  # a plan of coarse units is one of fine ones, too
-        plan = _searched(model, problem, replace(search, ratio=UNIT, seconds=left))
+        plan = _search_plan(model, problem, replace(search, ratio=UNIT, seconds=left))
         best = plan if plan.better(best) else best
     return best
 
 
-def _searched(model: Model, problem: Problem, search: Search) -> Plan:
+def _search_plan(model: Model, problem: Problem, search: Search) -> Plan:
     end = search.clock() + search.seconds
     best = scaled(model, problem, search)
     starts = [best.counts]

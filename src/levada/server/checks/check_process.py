@@ -71,10 +71,10 @@ def main() -> None:
     facts, folders = _Facts(Path(start.root)), [*map(Path, start.folders)]
     with suppress(Exception):  # a task says so
         facts.known()
-    _say(b"")
+    _write_line(b"")
     for line in sys.stdin.buffer:
         reply = _reply(msgspec.json.decode(line, type=Order), facts.known, folders)
-        _say(msgspec.json.encode(reply))
+        _write_line(msgspec.json.encode(reply))
         if reply.ends:
             return
 
@@ -93,7 +93,7 @@ class _Facts:
         return self._facts.known()
 
 
-def _say(line: bytes) -> None:
+def _write_line(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 

@@ -60,14 +60,14 @@ def answer(task: Task, known: Callable[[], NameScope]) -> Any:
         return _sparql(task.text)
     if task.kind == "check":
         return _verdict(task, known())
-    query = _prepared(task, known())
+    query = _prepare(task, known())
     if task.kind == "plan":
         _ = query.physical
-        return {"tree": b64encode(_encoded(query)).decode(), **_warned(query)}
+        return {"tree": b64encode(_encode_tree(query)).decode(), **_warning_fields(query)}
     return STAGES[task.kind](query)
 
 
-def _warned(query: Prepared) -> dict[str, Any]:
+def _warning_fields(query: Prepared) -> dict[str, Any]:
     """The first warnings of a query, and how many more there are."""
     try:
         query_warnings = query.warnings
@@ -80,7 +80,7 @@ def _warned(query: Prepared) -> dict[str, Any]:
     return {"warnings": warned, "more": len(query_warnings) - len(warned)}
 
 
-def _encoded(query: Prepared) -> bytes:
+def _encode_tree(query: Prepared) -> bytes:
     """The tree of a long text; b"" for others, which are parsed soon enough."""
     if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
         return b""
@@ -88,7 +88,7 @@ def _encoded(query: Prepared) -> bytes:
     return tree if len(tree) <= MAX_TREE else b""
 
 
-def _prepared(task: Task, known: NameScope) -> Prepared:
+def _prepare(task: Task, known: NameScope) -> Prepared:
     """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
     query = prepare(task.asked, known)
     check_weight(query, task.patterns)
@@ -98,12 +98,18 @@ def _prepared(task: Task, known: NameScope) -> Prepared:
 def _verdict(task: Task, known: NameScope) -> dict[str, Any]:
     """The errors (one at the most: the first) and first warnings of a text."""
     try:
-        query = _prepared(task, known)
+        query = _prepare(task, known)
         _ = query.physical
         algebra = query.algebra
         windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
         said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
-        return {"ok": True, "dialect": query.asked.spoken, **said, "errors": [], **_warned(query)}
+        return {
+            "ok": True,
+            "dialect": query.asked.spoken,
+            **said,
+            "errors": [],
+            **_warning_fields(query),
+        }
     except QueryError as error:
         if isinstance(error.__cause__, MemoryError):
             raise

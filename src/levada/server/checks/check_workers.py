@@ -117,7 +117,7 @@ class CheckWorkers:
             )  # fmt: skip
         except OSError as error:
             logging.getLogger("levada.server").error("No process can check texts: %s", error)
-            self._failed()
+            self._note_failed_start()
             return
         self._processes.add(worker)
         start = Start(str(self._root), self._folders, os.getpid())
@@ -125,9 +125,9 @@ class CheckWorkers:
             self._idle.put_nowait(worker)
         else:
             await self._end(worker)
-            self._failed()
+            self._note_failed_start()
 
-    def _failed(self) -> None:
+    def _note_failed_start(self) -> None:
         self._count -= 1
         for _ in range(self._waiters):
             self._idle.put_nowait(None)

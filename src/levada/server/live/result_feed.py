@@ -158,37 +158,39 @@ class Feed:
         try:
             entries = self.archive.refresh()
         except (CheckpointError, OSError) as error:
-            self._tell(error)
+            self._warn(error)
             return
         topics = dict(self._topics)
         for query, topic in topics.items():
             if entries and (gone := self.archive.gone(query, topic.since)) is not None:
-                self._give(topic, gone, [])
-        outcomes = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
+                self._send(topic, gone, [])
+        outcomes = [
+            self._read_entry(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics
+        ]
         if all(outcomes):
             self._failed = ""
 
-    def _one(self, entry: Entry, query: str, topic: Topic) -> bool:
+    def _read_entry(self, entry: Entry, query: str, topic: Topic) -> bool:
         """What has come of a query; whether it could be read."""
         try:
             archived = self.archive.read(entry, query)
         except (CheckpointError, OSError) as error:
-            self._tell(error)
-            self._give(topic, entry.last(query), [])
+            self._warn(error)
+            self._send(topic, entry.last(query), [])
             return False
         if archived is None:
-            self._give(topic, entry.last(query), [])
+            self._send(topic, entry.last(query), [])
         elif archived.query.since == topic.since:
-            self._give(topic, None, list(events_of(archived)))
+            self._send(topic, None, list(events_of(archived)))
         return True
 
-    def _tell(self, error: Exception) -> None:
+    def _warn(self, error: Exception) -> None:
         """A warning, once."""
         if str(error) != self._failed:
             self._failed = str(error)
             logging.getLogger("levada.server").warning("%s", error)
 
-    def _give(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
+    def _send(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
         def take() -> None:
             if lost is not None:
                 topic.miss(lost)

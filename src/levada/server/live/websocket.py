@@ -57,16 +57,16 @@ def message(block: bytes) -> str:
 async def query_socket(socket: WebSocket) -> None:
     """The events of one query."""
     query = await asyncio.to_thread(plan_of_query, socket)
-    await _followed(socket, [query.name], one=True)
+    await _follow(socket, [query.name], one=True)
 
 
 async def events_socket(socket: WebSocket) -> None:
     """The events of several queries."""
     names = await asyncio.to_thread(names_of, socket)
-    await _followed(socket, names, one=False)
+    await _follow(socket, names, one=False)
 
 
-async def _followed(socket: WebSocket, names: Sequence[str], *, one: bool) -> None:
+async def _follow(socket: WebSocket, names: Sequence[str], *, one: bool) -> None:
     said = socket.headers.get("last-event-id") or socket.query_params.get("after")
     stream = EventSocket(served(socket).feed, wanted(names, said, one=one), one=one)
     await stream(socket.scope, socket.receive, socket.send)

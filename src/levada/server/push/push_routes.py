@@ -49,7 +49,9 @@ async def push_rows(request: Request) -> Response:
     data = await body_of(request, limits.body, "A body")
     if form or len(data) > SMALL:
         async with slot_of(request, server.parsing):
-            body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
+            body = await off_loop(
+                lambda: _validated_body(config, data, form, key, complete=complete)
+            )
     else:  # it is parsed with those that come beside it
         body = Body(config, whole_lines(config, data), key, complete)
     if key:
@@ -74,7 +76,9 @@ def _unless_gone(request: Request) -> Iterator[None]:
         raise
 
 
-def _judged(config: StreamConfig, data: bytes, form: str, key: str, *, complete: int) -> Body:
+def _validated_body(
+    config: StreamConfig, data: bytes, form: str, key: str, *, complete: int
+) -> Body:
     text = whole_lines(config, as_lines(data, form) if form else data)
     return Body(config, text, key, complete, rows_of(config, text))
 

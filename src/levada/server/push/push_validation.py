@@ -62,14 +62,16 @@ def format_of_body(config: StreamConfig, said: str) -> str:
             415,
             f"The stream {config.name} has its times in its lines, and {what} has none there.",
             hint="Declare it with time=arrival, or time=predicate:IRI and element=blankline.",
-            available=_able(config),
+            available=_media_types(config),
         )
     raise Problem(
-        415, f"The stream {config.name} does not take {media[:100]}.", available=_able(config)
+        415,
+        f"The stream {config.name} does not take {media[:100]}.",
+        available=_media_types(config),
     )
 
 
-def _able(config: StreamConfig) -> list[str]:
+def _media_types(config: StreamConfig) -> list[str]:
     lines = [name for name, forms in LINES.items() if name and config.format in forms]
     if config.timed or config.format not in ("nt", "nq"):
         return lines
@@ -82,7 +84,9 @@ def as_lines(data: bytes, form: str) -> bytes:
     if form != "ndjson":
         return _quads(data, form, 0)
     documents = (line for line in enumerate(data.split(b"\n"), 1) if line[1].strip())
-    return b"".join(_apart(_quads(line, "jsonld", number)) for number, line in documents)
+    return b"".join(
+        _rename_blank_nodes(_quads(line, "jsonld", number)) for number, line in documents
+    )
 
 
 def _quads(data: bytes, form: str, line: int) -> bytes:
@@ -95,7 +99,7 @@ def _quads(data: bytes, form: str, line: int) -> bytes:
         ) from None  # fmt: skip
 
 
-def _apart(text: bytes) -> bytes:
+def _rename_blank_nodes(text: bytes) -> bytes:
     """Statements with blank nodes that are nobody else's."""
     if b"_:" not in text:
         return text
@@ -118,8 +122,8 @@ def whole_lines(config: StreamConfig, data: bytes) -> bytes:
 def rows_of(config: StreamConfig, text: bytes) -> int:
     """How many elements a body has, as ``whole_lines`` gives it. Raises ``Problem`` 400."""
     if config.format == "ndjson":
-        return _tuples(config, text)
-    parsed = _parsed(config, text)
+        return _count_tuples(config, text)
+    parsed = _parse(config, text)
     if parsed.bad:
         at, reason, _ = parsed.bad[0]
         raise Problem(400, reason, wrong=len(parsed.bad), **_place(text, at, at + _column(reason)))
@@ -129,25 +133,25 @@ def rows_of(config: StreamConfig, text: bytes) -> int:
 def rows_of_each(config: StreamConfig, texts: Sequence[bytes]) -> list[int | Problem]:
     """``rows_of`` of some bodies, or the problem with one."""
     if config.format == "ndjson" or len(texts) == 1:
-        return [_judged(config, text) for text in texts]
-    parsed = _parsed(config, b"".join(texts))
+        return [_rows_or_problem(config, text) for text in texts]
+    parsed = _parse(config, b"".join(texts))
     ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))
     rows = np.diff(np.searchsorted(parsed.line, ends), prepend=0).tolist()
     wrong = set(np.searchsorted(ends, [at for at, _, _ in parsed.bad], "right").tolist())
     return [
-        _judged(config, text) if body in wrong else n
+        _rows_or_problem(config, text) if body in wrong else n
         for body, (text, n) in enumerate(zip(texts, rows, strict=True))
     ]
 
 
-def _judged(config: StreamConfig, text: bytes) -> int | Problem:
+def _rows_or_problem(config: StreamConfig, text: bytes) -> int | Problem:
     try:
         return rows_of(config, text)
     except Problem as problem:
         return problem
 
 
-def _parsed(config: StreamConfig, text: bytes) -> Triples:
+def _parse(config: StreamConfig, text: bytes) -> Triples:
     return parse(
         text,
         quads=config.quads,
@@ -158,7 +162,7 @@ def _parsed(config: StreamConfig, text: bytes) -> Triples:
     )
 
 
-def _tuples(config: StreamConfig, data: bytes) -> int:
+def _count_tuples(config: StreamConfig, data: bytes) -> int:
     reference = FileSplit(config.name, config.name, "", "", config.format, 0, len(data), 0, 0, 0)
     chunk = JsonChunk(np.frombuffer(data, np.uint8))
     tuples = tuples_of(chunk, config, reference, late_below=MIN, future_above=MAX)

@@ -68,7 +68,7 @@ class Pusher:
         """Its elements, once they are durable; None for one whose key has been here. Raises
         ``Problem`` 400, 422 (the key was another's), ``SinkError``.
         """
-        if body.key and await self._has_been(body):
+        if body.key and await self._is_durable(body):
             return None
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append((body, done))
@@ -79,7 +79,7 @@ class Pusher:
             self._task = asyncio.create_task(self._write())
         return await asyncio.shield(done)  # a client that goes does not take the others' with it
 
-    async def _has_been(self, body: Body) -> bool:
+    async def _is_durable(self, body: Body) -> bool:
         """Whether the body is durable, by its key; one that is on its way is waited for."""
         while (sent := self.log.find_by_key(body.key)) is None:
             if body.key not in self._by_key:

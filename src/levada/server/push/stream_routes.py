@@ -73,8 +73,8 @@ async def _put(
     names = [of_stream(n) for n in server.facts.now().streams]
     with owners.adding(token, of_stream(name), names, limits_of(request)):
         stream = NewStream(name, PUSH, options, token.name)
-        answer = await _tell(request, Wish(new_id(), stream=stream))
-        await _until(lambda: name in server.facts.now().streams)
+        answer = await _ask_engine(request, Wish(new_id(), stream=stream))
+        await _await_change(lambda: name in server.facts.now().streams)
     said = description | {"told": answer.told}
     return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
 
@@ -95,9 +95,9 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
     token = token_of(request)
     Owners(server.settings.root, server.coming).check_own(token, of_stream(name))
-    answer = await _tell(request, Wish(new_id(), leave=name, only=only_of(token)))
+    answer = await _ask_engine(request, Wish(new_id(), leave=name, only=only_of(token)))
     server.pushers.pop(there.path, None)
-    await _until(lambda: name not in server.facts.now().streams)
+    await _await_change(lambda: name not in server.facts.now().streams)
     return Json({"stream": name, "told": answer.told})
 
 
@@ -144,7 +144,7 @@ def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
         )
 
 
-async def _tell(request: Request, wish: Wish) -> Answer:
+async def _ask_engine(request: Request, wish: Wish) -> Answer:
     """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
     server = served(request)
     async with slot_of(request, server.asking):
@@ -154,7 +154,7 @@ async def _tell(request: Request, wish: Wish) -> Answer:
     return answer
 
 
-async def _until(look: Callable[[], bool]) -> None:
+async def _await_change(look: Callable[[], bool]) -> None:
     """Waits for what the engine writes as it answers."""
     for _ in range(100):
         if await off_loop(look):

@@ -63,9 +63,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self._head = 0
-        self._timer = self.loop.call_later(self.bounds.seconds, self._late)
+        self._timer = self.loop.call_later(self.bounds.seconds, self._refuse_late)
 
-    def _late(self) -> None:
+    def _refuse_late(self) -> None:
         if self._head:
             self._refuse("408 Request Timeout", "The request's head did not come in time.")
         elif not self.transport.is_closing():
@@ -93,15 +93,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """The first line's: a head that comes whole, in one piece, is looked at by its parts."""
-        self._counted(url)
+        self._count_bytes(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One of the head's lines, or of the trailers'."""
-        self._counted(name, value)
+        self._count_bytes(name, value)
         super().on_header(name, value)
 
-    def _counted(self, *parts: bytes) -> None:
+    def _count_bytes(self, *parts: bytes) -> None:
         self._size += sum(map(len, parts)) + len(": \r\n")
         if self._size > self.bounds.head:
             raise ValueError(

@@ -33,8 +33,8 @@ def check_weight(query: Prepared, most: int) -> None:
     """
     patterns = operands = 0
     for node in nodes(query.ast):
-        patterns += _patterns(node)
-        operands += _operands(node)
+        patterns += _count_patterns(node)
+        operands += _count_operands(node)
     for count, limit, word in (
         (patterns, most, "patterns"),
         (operands, OPERANDS * most, "operands in expressions"),
@@ -46,7 +46,7 @@ def check_weight(query: Prepared, most: int) -> None:
             )
 
 
-def _patterns(node: object) -> int:
+def _count_patterns(node: object) -> int:
     match node:
         case Triple() | Table():
             return 1
@@ -56,7 +56,7 @@ def _patterns(node: object) -> int:
             return 0
 
 
-def _operands(node: object) -> int:
+def _count_operands(node: object) -> int:
     match node:
         case Operation(_, operands) | cql.Operation(_, operands):
             return len(operands)

@@ -67,7 +67,7 @@ class RequestGuard:
                 answer.begin(message["headers"])
                 begun = True
                 self.counts[message["status"]] += 1
-                message["headers"] = _with_own(message["headers"], close=body.unread)
+                message["headers"] = _with_default_headers(message["headers"], close=body.unread)
             elif message["type"] == "websocket.accept":
                 begun = True
                 self.counts[101] += 1
@@ -80,7 +80,7 @@ class RequestGuard:
             scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
             body.limits = self._settings.limits.of(token)
             body.check(headers)
-            with self._among(token):
+            with self._count_connection(token):
                 await self._app(scope, body.receive, counted)
         except TooMuch as full:
             if not begun:
@@ -94,7 +94,7 @@ class RequestGuard:
             self.unsent.bytes -= answer.taken
 
     @contextmanager
-    def _among(self, token: Token) -> Iterator[None]:
+    def _count_connection(self, token: Token) -> Iterator[None]:
         """One more of a token's requests."""
         most = self._settings.limits.of(token).own_connections
         if token.name and self.open[token.name] >= most:
@@ -162,7 +162,7 @@ class Body:
         said = headers.get("content-length", "0")
         self._has = self._has or said != "0" or "transfer-encoding" in headers
         if not said.isdecimal() or int(said) > self.limits.body:
-            raise self._large()
+            raise self._too_large()
         packed = headers.get("content-encoding", "").strip().lower() not in ("", "identity")
         if packed or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked":
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
@@ -185,11 +185,11 @@ class Body:
             self._over = not message.get("more_body", False)
             if self.taken > self.limits.body:
                 self._held.bytes += size  # it is given back whole
-                raise self._large()
+                raise self._too_large()
             self._held.take(size)
         return message
 
-    def _large(self) -> Problem:
+    def _too_large(self) -> Problem:
         return Problem(413, f"A body has at most {self.limits.body:,} bytes.", limit="body")
 
 
@@ -216,7 +216,9 @@ def _name(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _with_own(headers: list[tuple[bytes, bytes]], *, close: bool) -> list[tuple[bytes, bytes]]:
+def _with_default_headers(
+    headers: list[tuple[bytes, bytes]], *, close: bool
+) -> list[tuple[bytes, bytes]]:
     there = {name.lower() for name, _ in headers}
     defaults = [header for header in _HEADERS if header[0] not in there]
     return [*headers, *defaults, *([(b"connection", b"close")] if close else [])]

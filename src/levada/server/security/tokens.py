@@ -146,13 +146,13 @@ class TokenFile:
     def now(self) -> Tokens:
         """The sound tokens of the file. A fault that is new is reported."""
         with self._lock:
-            if self._path is not None and not self._unchanged(self._path):
+            if self._path is not None and not self._is_unchanged(self._path):
                 self._read = time.monotonic()
                 before, self._tokens = self._tokens, sound_tokens(self._path)
-                self._tell(self._path, before.faults)
+                self._report_faults(self._path, before.faults)
             return self._tokens
 
-    def _unchanged(self, path: Path) -> bool:
+    def _is_unchanged(self, path: Path) -> bool:
         """Whether the file is the one that was read, and had been so for a while by then."""
         stamp = _stamp(path)
         if stamp != self._stamp:
@@ -160,7 +160,7 @@ class TokenFile:
         unreadable = any(fault.line == 0 for fault in self._tokens.faults)
         return not unreadable and self._read - self._since > SETTLED
 
-    def _tell(self, path: Path, before: Sequence[LineFault]) -> None:
+    def _report_faults(self, path: Path, before: Sequence[LineFault]) -> None:
         if self._tokens.faults == before:
             return
         for sentence in self._tokens.sentences():

@@ -33,35 +33,41 @@ def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> 
     '426 Upgrade Required'
     """
     header_list = list(headers)
-    keys, versions = (_all(header_list, name) for name in (b"sec-websocket-key", _VERSION))
+    keys, versions = (
+        _header_values(header_list, name) for name in (b"sec-websocket-key", _VERSION)
+    )
     if (method, http) != ("GET", "1.1"):
-        return _bad("A WebSocket begins with a GET of HTTP/1.1.")
+        return _bad_request("A WebSocket begins with a GET of HTTP/1.1.")
     if len(versions) != 1:
-        return _bad(f"A WebSocket says one Sec-WebSocket-Version, which is {VERSION}.")
+        return _bad_request(f"A WebSocket says one Sec-WebSocket-Version, which is {VERSION}.")
     if versions[0] != VERSION.encode():
         detail = f"A WebSocket is spoken here in version {VERSION} only."
         said = {"upgrade": "websocket", "sec-websocket-version": VERSION}
         return Fault("426 Upgrade Required", detail, said)
-    if _all(header_list, b"content-length") + _all(header_list, b"transfer-encoding"):
-        return _bad("The request that begins a WebSocket has no body.")
+    if _header_values(header_list, b"content-length") + _header_values(
+        header_list, b"transfer-encoding"
+    ):
+        return _bad_request("The request that begins a WebSocket has no body.")
     if len(header_list) > HEADERS or any(
         len(name) + len(value) > LINE for name, value in header_list
     ):
         detail = f"A WebSocket begins with at most {HEADERS} headers of at most {LINE:,} bytes."
         return Fault("431 Request Header Fields Too Large", detail)
     if len(keys) != 1 or not _is_key(keys[0]):
-        return _bad(f"A WebSocket says one Sec-WebSocket-Key, which is {_KEY} bytes in base64.")
+        return _bad_request(
+            f"A WebSocket says one Sec-WebSocket-Key, which is {_KEY} bytes in base64."
+        )
     return None
 
 
 _VERSION = b"sec-websocket-version"
 
 
-def _bad(detail: str) -> Fault:
+def _bad_request(detail: str) -> Fault:
     return Fault("400 Bad Request", detail)
 
 
-def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+def _header_values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
     return [value.strip() for said, value in headers if said == name]
 
 

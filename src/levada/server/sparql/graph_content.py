@@ -47,7 +47,7 @@ def content_of(files: Sequence[StaticFile], graph: str | None) -> Iterator[bytes
     for file in files:
         text = cast(IO[bytes], _Stream(lines_of(file, graph)))
         quads = ox.parse(text, format=ox.RdfFormat.N_TRIPLES, rename_blank_nodes=True)
-        yield from _written(quad.triple for quad in quads)
+        yield from _ntriples(quad.triple for quad in quads)
 
 
 class _Stream(io.RawIOBase):
@@ -101,10 +101,10 @@ def _blocks(file: StaticFile) -> Iterator[bytes]:
 
 def _triples(file: StaticFile, graph: str | None, quads: Iterator[ox.Quad]) -> Iterator[bytes]:
     wanted = ox.DefaultGraph() if graph is None else ox.NamedNode(graph)
-    yield from _written(quad.triple for quad in quads if file.whole or quad.graph_name == wanted)
+    yield from _ntriples(quad.triple for quad in quads if file.whole or quad.graph_name == wanted)
 
 
-def _written(triples: Iterator[ox.Triple]) -> Iterator[bytes]:
+def _ntriples(triples: Iterator[ox.Triple]) -> Iterator[bytes]:
     while some := list(islice(triples, SOME)):
         yield ox.serialize(some, format=ox.RdfFormat.N_TRIPLES) or b""
 

@@ -57,8 +57,8 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
     )
     try:
         async with asyncio.timeout(limits.sparql_seconds):
-            await _give(process, ask, parts, limits)
-            output = await _heard(process, limits)
+            await _send_query(process, ask, parts, limits)
+            output = await _read_output(process, limits)
             await process.wait()  # who kills one that has ended takes its end from asyncio
     except TimeoutError:
         seconds = limits.sparql_seconds
@@ -73,10 +73,10 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    return _told(output)
+    return _parse_output(output)
 
 
-async def _give(
+async def _send_query(
     process: asyncio.subprocess.Process, ask: Ask, parts: Sequence[Part], limits: Limits
 ) -> None:
     assert process.stdin is not None, "it is a pipe"
@@ -99,7 +99,7 @@ async def _give(
         process.stdin.close()
 
 
-async def _heard(process: asyncio.subprocess.Process, limits: Limits) -> bytes:
+async def _read_output(process: asyncio.subprocess.Process, limits: Limits) -> bytes:
     assert process.stdout is not None, "it is a pipe"
     output = bytearray()
     while block := await process.stdout.read(1 << 16):
@@ -110,7 +110,7 @@ async def _heard(process: asyncio.subprocess.Process, limits: Limits) -> bytes:
     return bytes(output)
 
 
-def _told(output: bytes) -> bytes:
+def _parse_output(output: bytes) -> bytes:
     head, end, data = output.partition(b"\n")
     if not end:  # the system has ended it: of memory
         raise Problem(503, "The query took more memory than it may have.", hint="Ask for less.")

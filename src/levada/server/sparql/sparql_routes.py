@@ -63,7 +63,7 @@ async def get_sparql(request: Request) -> Response:
     """The answer to a query; without one, what the service is."""
     if not request.query_params:
         return await _describe(request)
-    return await _answered(request, _asked(request.query_params.multi_items()))
+    return await _answer(request, _parse_request(request.query_params.multi_items()))
 
 
 async def post_sparql(request: Request) -> Response:
@@ -77,17 +77,17 @@ async def post_sparql(request: Request) -> Response:
     try:
         text = data.decode("utf-8-sig")
         if media == DIRECT:
-            return await _answered(
-                request, _asked([*request.query_params.multi_items(), ("query", text)])
+            return await _answer(
+                request, _parse_request([*request.query_params.multi_items(), ("query", text)])
             )
         said = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:  # UnicodeDecodeError is one
         raise Problem(400, "The body is no form of UTF-8 texts.") from None
     # The protocol has nothing in the URL beside a form; what stands there is not passed over.
-    return await _answered(request, _asked([*request.query_params.multi_items(), *said]))
+    return await _answer(request, _parse_request([*request.query_params.multi_items(), *said]))
 
 
-def _asked(said: Sequence[tuple[str, str]]) -> Asked:
+def _parse_request(said: Sequence[tuple[str, str]]) -> Asked:
     """Raises ``Problem`` 400."""
 
     def of(name: str) -> tuple[str, ...]:
@@ -101,15 +101,15 @@ def _asked(said: Sequence[tuple[str, str]]) -> Asked:
     return Asked(texts[0], of("default-graph-uri"), of("named-graph-uri"))
 
 
-async def _answered(request: Request, asked: Asked) -> Response:
+async def _answer(request: Request, asked: Asked) -> Response:
     server, limits = served(request), limits_of(request)
     if len(asked.text.encode()) > limits.text:
         message = f"The text of a query has at most {limits.text:,} bytes."
         raise Problem(413, message, limit="text")
     checked = await run_check(request, Task("sparql", asked.text))
     there = await off_loop(lambda: graphs_there(server))
-    form, media = _chosen(request, checked["form"])
-    wanted = _wanted(asked, checked["graphs"], there)
+    form, media = _choose_format(request, checked["form"])
+    wanted = _wanted_graphs(asked, checked["graphs"], there)
     ask = Ask(asked.text, form, _endpoint(request))
     if asked.default or asked.named:
         ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
@@ -129,7 +129,7 @@ async def _run(
         return await answer(ask, contents, limits)
 
 
-def _wanted(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
+def _wanted_graphs(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
     """The graphs of a query's dataset, which its text has ``said`` or the protocol; None: all that
     there are, as nobody says which.
     """
@@ -143,7 +143,7 @@ def _wanted(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str
     return list(dict.fromkeys(names))
 
 
-def _chosen(request: Request, query: str) -> tuple[str, str]:
+def _choose_format(request: Request, query: str) -> tuple[str, str]:
     """The word and the media type of an answer's format, by the form of its query. Raises
     ``Problem`` 406.
     """
@@ -152,10 +152,10 @@ def _chosen(request: Request, query: str) -> tuple[str, str]:
         able = GRAPHS
     elif query == ast.Select.__name__:
         able = {**SOLUTIONS, **TABLES}
-    return _fitting(request, able)
+    return _negotiate(request, able)
 
 
-def _fitting(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
+def _negotiate(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
     if media := preferred(request.headers.get("accept", ""), [*able]):
         return able[media], media
     raise Problem(406, "The answer cannot be had like that.", available=list(able))
@@ -168,7 +168,7 @@ def _endpoint(request: Request) -> str:
 
 async def _describe(request: Request) -> Response:
     server = served(request)
-    word, media = _fitting(request, GRAPHS)
+    word, media = _negotiate(request, GRAPHS)
     there = await off_loop(lambda: graphs_there(server))
     gives = [*SOLUTIONS, *TABLES, *GRAPHS]
     data = description(_endpoint(request), there, gives, word)

@@ -35,10 +35,10 @@ async def list_static(request: Request) -> Response:
     server = served(request)
     files = (await off_loop(server.facts.now)).setup.static
     graphs = sorted({graph for file in files for graph in file.graphs}, key=str)
-    return Json({"static": [_shown(files_of(files, graph), graph) for graph in graphs]})
+    return Json({"static": [_graph_fields(files_of(files, graph), graph) for graph in graphs]})
 
 
-def _shown(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
+def _graph_fields(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
     """What may be told of a graph: not where it lies."""
     return {
         "graph": DEFAULT if graph is None else graph,
@@ -71,17 +71,17 @@ async def put_static(request: Request) -> Response:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     async with slot_of(request, server.parsing):
         lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))
-    return await _tell(request, graph, lines)
+    return await _replace(request, graph, lines)
 
 
 async def delete_static(request: Request) -> Response:
     """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
     server, graph = served(request), _graph(request)
     await _check_replaceable(server, graph)
-    return await _tell(request, graph, b"")
+    return await _replace(request, graph, b"")
 
 
-async def _tell(request: Request, graph: str | None, lines: bytes) -> Response:
+async def _replace(request: Request, graph: str | None, lines: bytes) -> Response:
     """What the engine answers. Raises ``Problem``, ``EngineError``."""
     server = served(request)
     wish = Wish(new_id(), content=Content(graph))

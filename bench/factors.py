@@ -31,7 +31,7 @@ from bench.mapped.runs import MACHINES
 from bench.mapped.works import WARM, WORKS, Work, Written
 from bench.placed import scored
 from bench.result import Result, check_count
-from levada.engine.placement.measured_send_graph import measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph
 from levada.placement import placement_file as placements
 from levada.placement.placement_file import FINEST
 from levada.runtime.cost_model.parallelism_choice import SPREAD
@@ -44,7 +44,7 @@ def place(work: Work, written: Written, root: Path) -> Path:
     """The placement of readers and groups that ``refined`` finds for what a run here counts."""
     counted = f"{placed.SLICE},groups={FINEST}"
     runs.run(work, written, root / "counted", options={"spark": False, "slices": counted})
-    graph = measured_by_group(root / "counted", None, FINEST)
+    graph = read_group_send_graph(root / "counted", None, FINEST)
     _, at = scored(graph, "refined")
     placements.write(root / "place.json", graph, at, MACHINES, "refined")
     return root / "place.json"

@@ -19,7 +19,7 @@ from bench.result import CountError, Result
 from levada.cli.placement.silence_stdout import quiet
 from levada.placement import metis
 from levada.placement.cost import Score, score
-from levada.placement.local_search_placer import refined
+from levada.placement.local_search_placer import refine_placement
 from levada.placement.placers import Placer
 from levada.placement.problem import Problem
 from levada.placement.send_graph import SendGraph
@@ -51,7 +51,7 @@ def timed(placer: Placer, graphs: Sequence[SendGraph], bounds: Sequence[float]) 
     for graph, bound in zip(graphs, bounds, strict=True):
         found = placer(Problem(graph, MACHINES, bound=bound))
         scores.append(score(graph, found, MACHINES))
-        if placer is refined and scores[-1].rsd > bound + 1e-9:
+        if placer is refine_placement and scores[-1].rsd > bound + 1e-9:
             raise CountError(f"refined is at an RSD of {scores[-1].rsd}, above {bound}.")
     each = (time.process_time() - start) / len(graphs)
     return paper.mean(scores) | {"cpu_s": round(each, 2)}
@@ -62,10 +62,12 @@ def opengov(graphs: Sequence[SendGraph]) -> dict[str, Any]:
     peers = [score(g, metis.cut(Problem(g, MACHINES)), MACHINES) for g in graphs]
     own: list[Score] = []
     for graph, peer in zip(graphs, peers, strict=True):
-        own.append(score(graph, refined(Problem(graph, MACHINES, bound=peer.rsd)), MACHINES))
+        own.append(
+            score(graph, refine_placement(Problem(graph, MACHINES, bound=peer.rsd)), MACHINES)
+        )
     many = len(graphs)
     return {
-        "bounds": {f"{b:.1%}": timed(refined, graphs, [b] * many) for b in BOUNDS},
+        "bounds": {f"{b:.1%}": timed(refine_placement, graphs, [b] * many) for b in BOUNDS},
         "metis": timed(metis.cut, graphs, [1.0] * many),
         "metis_vol": timed(metis.vol, graphs, [1.0] * many),
         "at_metis_rsd": paper.mean(own),
@@ -74,7 +76,7 @@ def opengov(graphs: Sequence[SendGraph]) -> dict[str, Any]:
             f"prev{n}": {
                 "metis": paper.mean(paper.from_before(metis.cut, graphs, n, 0.05)),
                 "metis_vol": paper.mean(paper.from_before(metis.vol, graphs, n, 0.05)),
-                "refined": paper.mean(paper.from_before(refined, graphs, n, 0.028)),
+                "refined": paper.mean(paper.from_before(refine_placement, graphs, n, 0.028)),
             }
             for n in (1, 2, 3)
         },
@@ -86,7 +88,7 @@ def machines(graph: SendGraph, many: int) -> dict[str, float]:
     """``refined`` and METIS' cut on another number of machines, the first month, in per cent."""
     found = {
         name: score(graph, placer(Problem(graph, many, bound=0.024)), many)
-        for name, placer in (("refined", refined), ("metis", metis.cut))
+        for name, placer in (("refined", refine_placement), ("metis", metis.cut))
     }
     return {
         f"{name}_{key}": round(100 * getattr(scored, key), 2)
@@ -98,11 +100,11 @@ def machines(graph: SendGraph, many: int) -> dict[str, float]:
 def srbench(graphs: Sequence[SendGraph]) -> dict[str, Any]:
     """The same day within 4 %, and from the day before."""
     return {
-        "refined_4%": timed(refined, graphs, [0.04] * len(graphs)),
+        "refined_4%": timed(refine_placement, graphs, [0.04] * len(graphs)),
         "metis": timed(metis.cut, graphs, [1.0] * len(graphs)),
         "prev1": {
             "metis": paper.mean(paper.from_before(metis.cut, graphs, 1, 0.04)),
-            "refined": paper.mean(paper.from_before(refined, graphs, 1, 0.04)),
+            "refined": paper.mean(paper.from_before(refine_placement, graphs, 1, 0.04)),
         },
     }
 
@@ -116,10 +118,10 @@ def run(scale: float, stepped: bool) -> Result:
 def _table(scale: float) -> Result:
     big = zipf(max(int(KEYS * scale), 1_000))
     small = zipf(1_000)
-    refined(Problem(small, MACHINES, bound=1.0))  # compiles
+    refine_placement(Problem(small, MACHINES, bound=1.0))  # compiles
     more: dict[str, Any] = {
         "zipf": {
-            "refined_5%": timed(refined, [big], [0.05]),
+            "refined_5%": timed(refine_placement, [big], [0.05]),
             "metis": timed(metis.cut, [big], [1.0]),
         }
     }

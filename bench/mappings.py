@@ -34,7 +34,7 @@ from bench.mapped.clock import lines
 from bench.mapped.predicted import Case, Costs
 from bench.mapped.works import WORKS, Work, Written
 from bench.result import Result
-from levada.engine.placement.measured_send_graph import measured
+from levada.engine.placement.measured_send_graph import read_send_graph
 from levada.placement.replication.rlas import Search
 from levada.placement.send_graph import SendGraph
 from levada.runtime.spark.spark_executor import SparkExecutor
@@ -55,7 +55,7 @@ def model_of(
     """
     engine = partial(runs.ClockedEngine, None)
     told = runs.run(work, written, root, make=engine, options={"slices": placed.SLICE})
-    graph = measured(root, None)
+    graph = read_send_graph(root, None)
     stages = placed.by_stage(graph)
     sent = Counter[str]()
     for source, rows in zip(graph.source.tolist(), graph.rows.tolist(), strict=True):

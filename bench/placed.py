@@ -40,7 +40,7 @@ from bench.result import Result, check_count
 from bench.srbench import MINUTE, STREAM, Weather, query
 from levada import Engine
 from levada.cli.placement.silence_stdout import quiet
-from levada.engine.placement.measured_send_graph import measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph
 from levada.placement import placement_file as placements
 from levada.placement.cost import in_vain, score
 from levada.placement.local_search_placer import evenest
@@ -212,7 +212,7 @@ def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -
     """Measures the send graph and writes the placements; what they predict."""
     count, _ = _run(work, folder, root / "learn", scale, spark=False, slices=COUNTED)
     check_count("the run that is measured", count, expected)
-    graph = measured_by_group(root / "learn", None, FINEST)
+    graph = read_group_send_graph(root / "learn", None, FINEST)
     found: dict[str, Any] = {}
     for name in ("round_robin", "refined"):
         found[name], place = scored(graph, name)
@@ -236,9 +236,11 @@ def _units(root: Path) -> dict[str, Any]:
     """What ``refined`` predicts where so many groups are placed, and where so many partitions are,
     to which groups are dealt in turn.
     """
-    fine = measured_by_group(root / "learn", None, FINEST)
+    fine = read_group_send_graph(root / "learn", None, FINEST)
     found = {
-        f"{groups} groups": scored(measured_by_group(root / "learn", None, groups), "refined")[0]
+        f"{groups} groups": scored(read_group_send_graph(root / "learn", None, groups), "refined")[
+            0
+        ]
         for groups in GROUPS
     }
     for parts in UNITS:
@@ -258,7 +260,7 @@ def _table(
     for groups in (0, *GROUPS):
         place = root / f"{groups}.json" if groups else ""
         if groups:
-            graph = measured_by_group(root / "learn", None, groups)
+            graph = read_group_send_graph(root / "learn", None, groups)
             told, at = scored(graph, "refined")
             placements.write(root / f"{groups}.json", graph, at, MACHINES, "refined")
             found[f"{groups} groups"] = told

@@ -32,7 +32,7 @@ from bench.result import Result, check_count
 from levada.connectors.config.input_formats import PUSH
 from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
-from levada.server.run_server import ServerSupervisor, bound
+from levada.server.run_server import ServerSupervisor, bind_socket
 from levada.server.settings import Settings
 
 STREAM = "http://e/s"
@@ -124,7 +124,7 @@ def served(path: str = PUSH, **options: Any) -> Iterator[tuple[Engine, psutil.Pr
             engine.stream(STREAM, StreamConfig.of(STREAM, path, **options))
             engine.register(QUERY, name="q")
             engine.start()
-            made = bound("127.0.0.1", 0)
+            made = bind_socket("127.0.0.1", 0)
             beside = ServerSupervisor(
                 Settings(root, port=0), made, lambda told: print(told, file=sys.stderr)
             )

@@ -27,11 +27,11 @@ from levada.placement.replication.baseline_plans import (
     first_fit,
     random_replication,
     round_robin,
-    scattered,
+    scatter,
 )
 from levada.placement.replication.example_applications import APPLICATIONS
 from levada.placement.replication.model_arrays import Problem, problem
-from levada.placement.replication.rlas import Plan, Search, judged, rlas
+from levada.placement.replication.rlas import Plan, Search, evaluate_plan, rlas
 from levada.placement.replication.throughput_models import MODELS
 
 SERVERS = {"A": "server-a", "B": "server-b"}
@@ -99,7 +99,7 @@ def _compare(given: Problem, search: Search, scale: float) -> dict[str, Any]:
     rivals = {
         "ff": [first_fit(SUSTAINABLE, given, k)],
         "rr": [round_robin(SUSTAINABLE, given, k)],
-        "os": [scattered(given, k, seed) for seed in range(SEEDS)],
+        "os": [scatter(given, k, seed) for seed in range(SEEDS)],
         "fix_l": [_blind(given, search, "farthest")],
         "fix_u": [_blind(given, search, "none")],
     }
@@ -109,7 +109,7 @@ def _compare(given: Problem, search: Search, scale: float) -> dict[str, Any]:
         for name, plans in rivals.items()
     }
     said = {
-        name: judged(MODELS[name], given, plan.counts).throughput / 1e6
+        name: evaluate_plan(MODELS[name], given, plan.counts).throughput / 1e6
         for name in ("sustainable", "paper")
     }
     return {
@@ -141,10 +141,12 @@ def _random_errors(plans: int, jumbos: int) -> dict[str, Any]:
     errors: dict[str, list[float]] = {"sustainable": [], "paper": []}
     for seed in range(plans):
         given = _case(*names[seed % len(names)])
-        counts = scattered(given, random_replication(given, given.cores, seed), seed)
+        counts = scatter(given, random_replication(given, given.cores, seed), seed)
         seen = simulated(given, counts, jumbos)
         for name, found in errors.items():
-            found.append(abs(judged(MODELS[name], given, counts).throughput / 1e6 / seen - 1))
+            found.append(
+                abs(evaluate_plan(MODELS[name], given, counts).throughput / 1e6 / seen - 1)
+            )
     told: dict[str, Any] = {"random_plans": plans}
     for name, found in errors.items():
         told[f"random_{name}_within_10_pct"] = sum(error <= 0.1 for error in found)
@@ -155,7 +157,6 @@ def _random_errors(plans: int, jumbos: int) -> dict[str, Any]:
 def _best_random(given: Problem, plans: int) -> float:
     """By the model, tuples/s of the best of random plans of all cores."""
     drawn = (
-        scattered(given, random_replication(given, given.cores, seed), seed)
-        for seed in range(plans)
+        scatter(given, random_replication(given, given.cores, seed), seed) for seed in range(plans)
     )
-    return max(judged(SUSTAINABLE, given, counts).throughput for counts in drawn)
+    return max(evaluate_plan(SUSTAINABLE, given, counts).throughput for counts in drawn)

@@ -15,7 +15,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.server.run_server import bound, server_of, shown_address
+from levada.server.run_server import bind_socket, server_of, shown_address
 from levada.server.settings import Limits, Settings
 
 TEXT = """PREFIX : <http://e/>
@@ -33,7 +33,7 @@ EVENTS = {"Accept": "text/event-stream"}
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """The URL of a server in this process."""
-    made = bound(settings.host, settings.port)
+    made = bind_socket(settings.host, settings.port)
     server = server_of(settings)
     thread = threading.Thread(target=server.run, args=([made],))
     thread.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.mapped.runs import MACHINES, run
 from bench.mapped.works import Work, Written
-from levada.engine.placement.measured_send_graph import flow_order, measured
+from levada.engine.placement.measured_send_graph import flow_order, read_send_graph
 from levada.placement.send_graph import SendGraph
 from levada.runtime.placement.task_graph import OUTPUT
 
@@ -20,7 +20,7 @@ SLICE = "1mo"
 def counted(work: Work, written: Written, root: Path) -> SendGraph:
     """What tasks send each other, of a run in this process over ``PARTITIONS`` partitions."""
     run(work, written, root, options={"spark": False, "slices": SLICE})
-    return measured(root, None)
+    return read_send_graph(root, None)
 
 
 def by_stage(graph: SendGraph) -> list[list[str]]:

@@ -21,11 +21,11 @@ from bench.mapped.runs import MACHINES
 from bench.measure import Tree
 from levada.core.array_types import Longs
 from levada.core.machine_file import Machine
-from levada.placement.replication.baseline_plans import first_fit, round_robin, scattered
+from levada.placement.replication.baseline_plans import first_fit, round_robin, scatter
 from levada.placement.replication.dataflow import Graph, Operator, Stream
 from levada.placement.replication.local_search import refine
 from levada.placement.replication.model_arrays import Problem, problem
-from levada.placement.replication.rlas import Search, judged, place
+from levada.placement.replication.rlas import Search, evaluate_plan, place
 from levada.placement.replication.throughput_models import EPOCHS, Model, estimate
 from levada.placement.send_graph import SendGraph
 from levada.runtime.executor import Job
@@ -166,12 +166,12 @@ def placements(of: Case, search: Search) -> dict[str, Longs]:
     each = np.array(of.tasks, np.int64)
     found = place(of.model, of.given, each, search)
     better = refine(of.model, of.given, found.counts, seed=search.seed, steps=search.steps)
-    plan = judged(of.model, of.given, better)
+    plan = evaluate_plan(of.model, of.given, better)
     return {
         "rlas": plan.counts if plan.better(found) else found.counts,
         "ff": first_fit(of.model, of.given, each),
         "rr": round_robin(of.model, of.given, each),
-        **{f"os_{seed}": scattered(of.given, each, seed) for seed in SEEDS},
+        **{f"os_{seed}": scatter(of.given, each, seed) for seed in SEEDS},
     }
 
 

@@ -17,7 +17,7 @@ from levada.core.array_types import Doubles
 from levada.core.machine_file import Machine, shipped_machine
 from levada.placement.replication.example_applications import APPLICATIONS
 from levada.placement.replication.model_arrays import Problem, problem
-from levada.placement.replication.rlas import Plan, Search, judged, rlas
+from levada.placement.replication.rlas import Plan, Search, evaluate_plan, rlas
 from levada.placement.replication.throughput_models import MODELS
 
 SERVERS = {"A": "server-a", "B": "server-b"}
@@ -117,7 +117,7 @@ def scaling(app: str, server: str, search: Search) -> dict[int, dict[str, float]
             continue
         plan = rlas(SUSTAINABLE, given, search)
         near = problem(given.graph, given.machine, distance="none")
-        free = judged(SUSTAINABLE, near, plan.counts).throughput
+        free = evaluate_plan(SUSTAINABLE, near, plan.counts).throughput
         each = each or plan.throughput / sockets
         found[sockets] = {
             "with": round(plan.throughput / 1e6, 2),

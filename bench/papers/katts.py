@@ -19,7 +19,7 @@ from levada.core.array_types import Ints
 from levada.placement.baseline_placers import uniform
 from levada.placement.cost import Score, score
 from levada.placement.formats import read_graph
-from levada.placement.placement_file import learned
+from levada.placement.placement_file import place_by_past
 from levada.placement.placers import Placer
 from levada.placement.problem import Problem
 from levada.placement.send_graph import SendGraph
@@ -140,7 +140,7 @@ def from_before(
     return [
         score(
             graphs[i],
-            learned(placer, graphs[i - many : i], Problem(graphs[i], MACHINES, bound=bound)),
+            place_by_past(placer, graphs[i - many : i], Problem(graphs[i], MACHINES, bound=bound)),
             MACHINES,
         )
         for i in range(many, len(graphs))

@@ -24,7 +24,7 @@ from bench.placed import Q3
 from bench.result import check_count
 from bench.srbench import MINUTE, Weather
 from levada import Engine
-from levada.engine.placement.measured_send_graph import measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph
 from levada.placement.cost import score
 from levada.placement.local_search_placer import evenest
 from levada.placement.placement_file import FINEST, group_number, is_group
@@ -63,7 +63,7 @@ def counted(layout: str, stations: int) -> SendGraph:
             engine.await_end()
             assert engine._driver is not None, "it has been started"
             check_count(layout, engine._driver.last.results, weather.results)
-        return measured_by_group(root / "c", None, FINEST)
+        return read_group_send_graph(root / "c", None, FINEST)
 
 
 def by_tasks(graph: SendGraph) -> SendGraph:

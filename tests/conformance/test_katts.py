@@ -9,7 +9,7 @@ from bench.papers import katts
 
 from levada.placement import metis
 from levada.placement.cost import score
-from levada.placement.local_search_placer import refined
+from levada.placement.local_search_placer import refine_placement
 from levada.placement.problem import Problem
 
 pytestmark = pytest.mark.skipif(not katts.DATA.exists(), reason=katts.ABSENT)
@@ -48,5 +48,5 @@ def test_table_1() -> None:
 def test_refined_is_ahead_of_metis_at_its_own_balance(month: int) -> None:
     graph = katts.slices("opengov")[month]
     peer = score(graph, metis.cut(Problem(graph, 12)), 12)
-    own = score(graph, refined(Problem(graph, 12, bound=peer.rsd)), 12)
+    own = score(graph, refine_placement(Problem(graph, 12, bound=peer.rsd)), 12)
     assert own.share <= peer.share < 0.03 and own.rsd <= peer.rsd + 1e-12

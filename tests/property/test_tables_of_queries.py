@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from asking import at
 from levada import Engine
-from levada.engine.templates.template_columns import columned
+from levada.engine.templates.template_columns import parse_text_template
 from levada.plan.logical.query_template import TemplateInstance
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Report
@@ -106,7 +106,9 @@ def cases(draw: st.DrawFn) -> Case:
     values = VALUES | ({"t": st.sampled_from(["a0", "b1", "zz"])} if cql else {})
     if draw(st.booleans()) or cql:
         values["n"] = st.integers(0, 6)
-    row = st.fixed_dictionaries({c: values[c] for c in set(columned(text, cql=cql).columns)})
+    row = st.fixed_dictionaries(
+        {c: values[c] for c in set(parse_text_template(text, cql=cql).columns)}
+    )
     table = draw(st.lists(row, min_size=3, max_size=16))
     sharing = draw(st.sampled_from(("off", "exact", "exact", "relax", "relax")))
     return Case(text, table, sharing, draw(st.sampled_from((0, 0, 25, 40))))
@@ -129,7 +131,7 @@ def run(case: Case, *, each: bool, rows: list[int]) -> dict[str, list[Report]]:
                     named = [{**row, "at": i} for i, row in enumerate(case.table)]
                     engine.register_each(case.text, named, name="q{{at}}")
                 else:
-                    text = columned(case.text, cql=cql)
+                    text = parse_text_template(case.text, cql=cql)
                     for i, row in enumerate(case.table):
                         written = text.written(list(row.values()), _places(text.columns, row), 1)
                         engine.register(written, name=f"q{i}")
@@ -172,7 +174,7 @@ SOME: Mapping[str, Sequence[Any]] = {
 @pytest.mark.parametrize("text", PLANNED)
 def test_such_rows_are_planned_together(text: str) -> None:
     """Else the test above would say nothing of them."""
-    columns = sorted(set(columned(text, cql=False).columns))
+    columns = sorted(set(parse_text_template(text, cql=False).columns))
     table = [{c: SOME[c][i % len(SOME[c])] for c in columns} for i in range(12)]
     with Engine(spark=False) as engine:
         engine.stream("http://e/s")

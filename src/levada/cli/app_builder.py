@@ -19,7 +19,7 @@ from levada.plan.logical.query_options import lifetime_of, region_of, until_of
 
 
 @frozen
-class Given:
+class CommandArguments:
     """The arguments that every command shares, as typed; ``options`` are those of
     ``levada.cli.app.app_file.Options`` and the words of
     ``levada.plan.logical.query_options.WORDS``, None: not given.
@@ -34,7 +34,7 @@ class Given:
     to: tuple[str, ...] = ()
 
 
-def assemble(arguments: Given) -> App:
+def assemble(arguments: CommandArguments) -> App:
     """The application that was asked for. Raises ``UsageError``."""
     base = App() if arguments.app is None else load_app(arguments.app)
     options = {
@@ -71,7 +71,7 @@ def _with_outputs(whole: App, texts: Sequence[str]) -> App:
     return replace(whole, queries=queries)
 
 
-def choose_queries(arguments: Given) -> tuple[App, tuple[str, ...]]:
+def choose_queries(arguments: CommandArguments) -> tuple[App, tuple[str, ...]]:
     """The application, and the names of its queries that are asked for: those of the files, and
     those of the app file that are named in place of a file. None are all. Raises ``UsageError``.
     """
@@ -115,7 +115,7 @@ def _balance(value: Any) -> Any:
     return balance_of(value)
 
 
-def document_of(arguments: Given) -> Path | None:
+def document_of(arguments: CommandArguments) -> Path | None:
     """The one file that is asked for, if that is a topology and no query."""
     paths = [path for query in arguments.queries if _is_topology(path := Path(query))]
     if not paths:

@@ -12,7 +12,7 @@ from inspect import Parameter
 from typing import Any
 
 from levada.cli import options as o
-from levada.cli.app_builder import Given
+from levada.cli.app_builder import CommandArguments
 from levada.cli.placement import options as w
 from levada.plan.logical.query_options import WORDS as OPTION_WORDS
 
@@ -68,9 +68,9 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _parse_arguments(values: dict[str, Any]) -> Given:
+def _parse_arguments(values: dict[str, Any]) -> CommandArguments:
     options = {name: values[name] for name in _MEANING}
-    return Given(
+    return CommandArguments(
         tuple(values["queries"] or ()),
         values["app_file"],
         tuple(values["stream"] or ()),

@@ -106,9 +106,9 @@ def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
     ``CheckpointError``.
     """
     # here: to explain a query the data path is not loaded
-    from levada.engine.status.sharing_report import show_run, tell_run
+    from levada.engine.status.sharing_report import read_sharing_report, show_run
 
-    run = tell_run(checkpoint)
+    run = read_sharing_report(checkpoint)
     if not as_json:
         return show_run(run)
     return _json({"stage": "shared", **msgspec.to_builtins(run)})
@@ -148,11 +148,11 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         return _json({"stage": "placement", **asdict(costs), **details, "edges": ways})
     lines = [*execution_status.sentences(costs), *places(status)]
     for table in execution_status.candidates(costs):
-        lines += traffic_text.aligned(table)
+        lines += traffic_text.align(table)
     if costs.parts:  # else nothing has been measured by parts yet
-        lines += traffic_text.aligned([execution_status.PART, *execution_status.rows(costs)])
+        lines += traffic_text.align([execution_status.PART, *execution_status.rows(costs)])
     if edges:
-        lines += traffic_text.aligned(edge_rows(edges), 3)
+        lines += traffic_text.align(edge_rows(edges), 3)
     return "\n".join([*lines, *traffic_text.lines(sent)])
 
 

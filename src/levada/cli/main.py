@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from levada.cli import options as o
-from levada.cli.app_builder import Given, assemble, choose_queries, document_of
+from levada.cli.app_builder import CommandArguments, assemble, choose_queries, document_of
 from levada.cli.common_options import takes_queries
 from levada.cli.errors import report, warn
 from levada.cli.machine.commands import machines
@@ -65,7 +65,7 @@ levada place jan.json feb.json mar.json --machines 12 --learn 2
 @app.command("run", epilog=_RUN_EXAMPLES)
 @takes_queries
 def _run(
-    arguments: Given,
+    arguments: CommandArguments,
     *,
     out: o.Out = None,
     result_format: o.ResultFormat = None,
@@ -133,7 +133,7 @@ def _run(
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
 @takes_queries
-def _check(arguments: Given, *, debug: bool) -> None:
+def _check(arguments: CommandArguments, *, debug: bool) -> None:
     """Parse and plan queries, without running them; CQL needs its streams' schemas."""
     from levada.cli.check import check
 
@@ -143,7 +143,7 @@ def _check(arguments: Given, *, debug: bool) -> None:
 @app.command("explain", epilog=_EXPLAIN_EXAMPLES)
 @takes_queries
 def _explain(
-    arguments: Given,
+    arguments: CommandArguments,
     *,
     stage: o.Stage = "physical",
     sharing: o.SharingMode = None,
@@ -198,7 +198,9 @@ def _explain(
     epilog="[bold]Example[/bold]\n\nlevada profile hot.rq --stream temp=temp.nt --sample 50k",
 )
 @takes_queries
-def _profile(arguments: Given, *, sample: o.Sample = "100k", as_json: o.AsJson = False) -> None:
+def _profile(
+    arguments: CommandArguments, *, sample: o.Sample = "100k", as_json: o.AsJson = False
+) -> None:
     """Measure what each operator of queries costs on a sample of their streams: time an epoch and a
     row, selectivity and bytes between operators. No results are written.
     """
@@ -209,7 +211,7 @@ def _profile(arguments: Given, *, sample: o.Sample = "100k", as_json: o.AsJson =
 
 @app.command("shell", epilog="[bold]Example[/bold]\n\nlevada shell --stream temp=temp.nt")
 @takes_queries
-def _shell(arguments: Given) -> None:
+def _shell(arguments: CommandArguments) -> None:
     """Type queries over streams that are there, and see their answers; QUERY files and those of
     --app are known by their names.
     """

@@ -26,7 +26,7 @@ from levada.core.event_time import MAX, MIN, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms
 from levada.engine.placement.cpu_pinning import describe_pinning
-from levada.engine.placement.edge_transport import carried
+from levada.engine.placement.edge_transport import describe_transport
 from levada.engine.status.execution_status import lessons, sentences
 from levada.engine.status.join_strategy_status import FormStatus
 from levada.engine.status.rebalance_status import BalanceStatus, DecisionStatus
@@ -184,7 +184,7 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
-    parts += [Text(sentence) for sentence in (*shared(status), *ends(status))]
+    parts += [Text(sentence) for sentence in (*describe_sharing(status), *ends(status))]
     parts += [Text(why) for why in status.suspended.values()]
     parts += [Text(f"{name}: goes over to other operators.") for name in status.goes_over]
     if status.outputs:
@@ -214,7 +214,7 @@ def _charges(query: QueryStatus) -> tuple[str, ...]:
     return f"{query.cpu_seconds:,.2f}", f"{query.rows:,}", kept
 
 
-def shared(status: Status) -> Iterator[str]:
+def describe_sharing(status: Status) -> Iterator[str]:
     """What each query has in common with others."""
     for query in status.queries:
         if query.shares:
@@ -273,20 +273,20 @@ def places(status: Status) -> Iterator[str]:
     processors tasks are bound.
     """
     if status.placed is not None:
-        yield placed(status.placed)
+        yield describe_placement(status.placed)
         yield from lessons(status.placed.lessons)
-    yield from carried(status.carried)
+    yield from describe_transport(status.carried)
     if (bound := status.pinned) is not None:
         yield f"Tasks are bound by {bound.name}: {describe_pinning(bound.places)}."
 
 
-def placed(status: PlacedStatus) -> str:
+def describe_placement(status: PlacedStatus) -> str:
     """What became of a placement, in a sentence or two.
 
-    >>> placed(PlacedStatus("p.json", 2))
+    >>> describe_placement(PlacedStatus("p.json", 2))
     'Placed by p.json: no task has run on executors yet.'
     >>> status = PlacedStatus("p.json", 2, 9, 1, 13, 100, ("executor_h_0", ""), predicted=0.12)
-    >>> placed(status)  # doctest: +ELLIPSIS
+    >>> describe_placement(status)  # doctest: +ELLIPSIS
     'Placed by p.json on 2 machines: 9 tasks, ...from others, predicted 12.0%. Machine 0 is ...'
     """
     if not status.wanted:

@@ -42,7 +42,7 @@ from levada.engine.driver.stream_api import StreamApi
 from levada.engine.engine_driver import Driver
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
-from levada.engine.placement.cpu_pinning import pinned, processors_of
+from levada.engine.placement.cpu_pinning import processors_of, read_pinning
 from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
 from levada.engine.placement.planning_options import planning_of
 from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
@@ -152,7 +152,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
-        self._master, self._bound = master, pinned(pin, self._spark, master)
+        self._master, self._bound = master, read_pinning(pin, self._spark, master)
         self.temporary = checkpoint is None
         (self._address, self.root), self._mode = (
             locate_checkpoint(checkpoint),

@@ -41,14 +41,14 @@ from levada.engine.driver.epoch_pacing import EpochPacing, elapsed, wall_clock_m
 from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
 from levada.engine.placement.apply_placement import warn_about_unknown_tasks
-from levada.engine.query_isolation import Fails, OtherFaultError, UnsteadyError, guilty
+from levada.engine.query_isolation import Fails, OtherFaultError, UnsteadyError, find_failing_query
 from levada.engine.restart_checks import (
     StaticStamps,
     check_streams,
     discard_incompatible_state,
     note_of_ended,
-    tell_streams,
     version_of,
+    warn_about_changed_streams,
     warn_about_edited_queries,
 )
 from levada.engine.status.final_accounting import check_accounts
@@ -171,7 +171,7 @@ class Driver:
         declared, strangers = list(self._registry.streams.values()), self.streams.strangers
         if not self._tempo.accept_changes:
             check_streams(checkpoint.root, checkpoint.last, declared, strangers)
-        tell_streams(checkpoint.root, checkpoint.last, declared, strangers)
+        warn_about_changed_streams(checkpoint.root, checkpoint.last, declared, strangers)
 
     def start(self, held: ExitStack) -> None:
         """Starts the epochs, which end when ``held`` does."""
@@ -437,7 +437,7 @@ class Driver:
             return self.epochs.fails_to_intend(version, flush=flush)
 
         try:
-            name = guilty(list(plan.queries), fails)
+            name = find_failing_query(list(plan.queries), fails)
         except (OtherFaultError, UnsteadyError):
             raise failure from failure.__cause__
         self.suspended.add([name], failure, self._registry.queries)
@@ -511,7 +511,7 @@ class Driver:
             return not self._catalog.can_add(left, last)
 
         try:
-            guilty_one = guilty(names, fails) if names else ""
+            guilty_one = find_failing_query(names, fails) if names else ""
         except (OtherFaultError, UnsteadyError):
             guilty_one = ""
         if guilty_one:
@@ -668,11 +668,11 @@ class Driver:
             return suspects[0]
         self._awaits = "looking for the query that makes an epoch fail"
         try:
-            return guilty(suspects, fails)
+            return find_failing_query(suspects, fails)
         except OtherFaultError:
             if len(suspects) == len(plan.queries):
                 raise
-            return guilty(list(plan.queries), fails)
+            return find_failing_query(list(plan.queries), fails)
 
     def _version_without(self, version: int, names: Sequence[str]) -> int:
         """A plan without some of its queries."""

@@ -20,13 +20,13 @@ class UnsteadyError(Exception):
     """The failure did not come again."""
 
 
-def guilty(names: Sequence[str], fails: Fails) -> str:
+def find_failing_query(names: Sequence[str], fails: Fails) -> str:
     """The query of ``names``, the oldest first, with which the others fail.
 
     Raises ``OtherFaultError`` if they fail without all of these, and ``UnsteadyError`` if they do
     not fail with all of them.
 
-    >>> guilty("abcdefgh", lambda without: "f" not in without)
+    >>> find_failing_query("abcdefgh", lambda without: "f" not in without)
     'f'
     """
     low, high = 0, len(names)  # the first `low` pass, the first `high` fail

@@ -70,7 +70,7 @@ def check_streams(
         raise UsageError(" ".join(problems), hint=ACCEPT)
 
 
-def tell_streams(
+def warn_about_changed_streams(
     root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
 ) -> None:
     """Warns of each stream whose options have changed, with the effect on old state."""

@@ -49,7 +49,7 @@ def end_of(watchdog: bool | End) -> End | None:
     return end_process if watchdog is True else watchdog
 
 
-def begin_again(sentence: str) -> None:
+def restart_process(sentence: str) -> None:
     """Ends the processes below this one, and starts its command again in its place."""
     print(f"levada: {sentence} Levada starts again.", file=sys.stderr, flush=True)
     children = psutil.Process().children(recursive=True)

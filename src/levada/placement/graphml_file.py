@@ -14,7 +14,7 @@ import numpy as np
 
 from levada.core.array_types import Longs
 from levada.errors import UsageError
-from levada.placement.json_file import count, joined
+from levada.placement.json_file import build_graph, count
 from levada.placement.send_graph import SendGraph
 
 SPACE = "http://graphml.graphdrawing.org/xmlns"
@@ -82,7 +82,9 @@ def read(text: str, path: str) -> SendGraph:
         )
     sizes = _column(edge_data, ("bytes",), f"{path}, edge")
     row_counts = [] if rows is None else rows.tolist()
-    return joined(tuple(place), ends, row_counts, path, sizes=sizes, cpu=cpu, received=received)
+    return build_graph(
+        tuple(place), ends, row_counts, path, sizes=sizes, cpu=cpu, received=received
+    )
 
 
 def _ends(edge: ET.Element, place: dict[str, int], where: str) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def read(text: str, path: str) -> SendGraph:
             raise UsageError(f"{path}, node {i}: task {name} is there twice.")
         place[name] = i
     ends = [_ends(link, place, f"{path}, link {i}") for i, link in enumerate(links)]
-    return joined(
+    return build_graph(
         tuple(place),
         ends,
         [_count(link, "value", f"{path}, link {i}") for i, link in enumerate(links)],
@@ -62,7 +62,7 @@ def read(text: str, path: str) -> SendGraph:
     )
 
 
-def joined(
+def build_graph(
     tasks: tuple[str, ...],
     ends: Sequence[tuple[int, int]],
     rows: Sequence[int],

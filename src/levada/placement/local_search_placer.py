@@ -29,7 +29,7 @@ HEATS, HEATS_OF_FEW = (0.2, 0.05, 0.05, 0.5), (2.0, 0.5, 5.0, 1.0)
 """By what an edge carries on average. A few tasks are cheap to try, and far apart in cost."""
 
 
-def refined(problem: Problem) -> Ints:
+def refine_placement(problem: Problem) -> Ints:
     """The cheapest placement within the bound that was found; raises UsageError if there was none,
     with the least RSD that there is.
     """

@@ -39,27 +39,27 @@ MOST_TOLD = 16
 _GROUP = re.compile(r"group (\d{1,6})/(\d{1,6})")
 
 
-def named(graph: SendGraph, place: Ints) -> dict[str, int]:
+def machines_by_task(graph: SendGraph, place: Ints) -> dict[str, int]:
     """The machine of each task, by its name."""
     return dict(zip(graph.tasks, place.tolist(), strict=True))
 
 
-def learned(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> Ints:
+def place_by_past(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> Ints:
     """Where the problem's tasks go if the slices before are all that the placer sees of them; tasks
     that are in none of them go where ``uniform`` has them.
 
     >>> from levada.placement.problem import Problem
     >>> graph = SendGraph(("1", "2"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> new = SendGraph(("1", "2", "9"), *np.array([[0], [1]], np.int32), np.array([7]))
-    >>> learned(lambda problem: np.array([4, 4]), [graph], Problem(new, 6)).tolist()
+    >>> place_by_past(lambda problem: np.array([4, 4]), [graph], Problem(new, 6)).tolist()
     [4, 4, 3]
     """
     # here: a run that goes by a placement needs no placer
     from levada.placement.baseline_placers import uniform
 
     before = add(slices)
-    place = named(before, placer(replace(problem, graph=before, before=None)))
-    usual = named(problem.graph, uniform(problem))
+    place = machines_by_task(before, placer(replace(problem, graph=before, before=None)))
+    usual = machines_by_task(problem.graph, uniform(problem))
     return np.array([place.get(t, usual[t]) for t in problem.graph.tasks], np.int32)
 
 
@@ -79,16 +79,16 @@ def write(
     whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
     whole |= {} if predicted is None else {"predicted": predicted}
     whole |= {"vain": True} if vain else {}
-    shares = told_between(graph, place, machines)
+    shares = predicted_between(graph, place, machines)
     whole |= {"between": shares} if shares else {}
-    whole["machine"] = named(graph, place)
+    whole["machine"] = machines_by_task(graph, place)
     try:
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def told_between(graph: SendGraph, place: Ints, machines: int) -> list[list[float]]:
+def predicted_between(graph: SendGraph, place: Ints, machines: int) -> list[list[float]]:
     """What each machine is to send to each, as a share of all rows, to a hundredth of a percent;
     [] of more machines than are told.
     """

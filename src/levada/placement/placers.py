@@ -28,11 +28,11 @@ PLACERS: dict[str, Placer] = {
     "first_fit": baseline_placers.first_fit,
     "metis": metis.cut,
     "metis_vol": metis.vol,
-    "refined": local_search_placer.refined,
+    "refined": local_search_placer.refine_placement,
 }
 
 
-def fitting(problem: Problem) -> dict[str, Placer]:
+def applicable_placers(problem: Problem) -> dict[str, Placer]:
     """The placers that can be asked: METIS needs some tasks a machine."""
     return {
         name: placer

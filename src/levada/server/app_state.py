@@ -58,7 +58,7 @@ class ServerState:
         self.workers = CheckWorkers(settings.root, [*folders], CHECKS)
 
 
-def served(request: HTTPConnection) -> ServerState:
+def state_of(request: HTTPConnection) -> ServerState:
     """The checkpoint that a request is about."""
     state = request.app.state.served
     assert isinstance(state, ServerState), "the application has been given one"
@@ -74,7 +74,7 @@ def token_of(request: HTTPConnection) -> Token:
 
 def limits_of(request: HTTPConnection) -> Limits:
     """How much is taken of who asks."""
-    return served(request).settings.limits.of(token_of(request))
+    return state_of(request).settings.limits.of(token_of(request))
 
 
 def check_role(request: HTTPConnection, role: Role) -> None:
@@ -125,7 +125,7 @@ async def _await_disconnect(request: Request) -> None:
 
 async def run_check(request: Request, task: Task) -> Any:
     """The answer to a task, from a process that checks texts. Raises ``Problem``."""
-    server, limits = served(request), limits_of(request)
+    server, limits = state_of(request), limits_of(request)
 
     async def run() -> Any:
         async with server.checks.slot(token_of(request).name, limits.checks_waiting):

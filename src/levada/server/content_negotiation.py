@@ -37,10 +37,10 @@ def media_of(form: Format, asked: str = "") -> str:
 
 def wants_events(request: Request) -> bool:
     """Whether the client wants to be told of results as they come."""
-    return preferred(request.headers.get("accept", ""), [*MEDIA, EVENTS]) == EVENTS
+    return choose_media_type(request.headers.get("accept", ""), [*MEDIA, EVENTS]) == EVENTS
 
 
-def chosen(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format, str]:
+def choose_format(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format, str]:
     """The format of the answer, and its media type. ``single``: it is one report. Raises
     ``Problem`` 406, which names what there is.
     """
@@ -49,7 +49,7 @@ def chosen(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format,
         return _by_word(word, able)
     said = request.headers.get("accept", "")
     there = [media for media, form in MEDIA.items() if form in able]
-    if media := preferred(said, there):
+    if media := choose_media_type(said, there):
         return MEDIA[media], media_of(MEDIA[media], media)
     raise Problem(
         406,
@@ -69,16 +69,20 @@ def _by_word(word: str, able: Sequence[Format]) -> tuple[Format, str]:
     return Format(word), media_of(Format(word))
 
 
-def preferred(header: str, there: Sequence[str]) -> str:
+def choose_media_type(header: str, there: Sequence[str]) -> str:
     """Of the media types that there are the one that an ``Accept`` wants most, "" if it wants none
     of them. Of a type the most specific range counts; of equals the one that the header has first,
     and then the first that is there. No header wants the first.
 
     >>> there = ["application/x-ndjson", "text/csv", "text/turtle"]
-    >>> preferred("text/csv;q=0.5, text/turtle, */*;q=0.1", there), preferred("text/*", there)
-    ('text/turtle', 'text/csv')
-    >>> preferred("*/*, application/x-ndjson;q=0", there), preferred("image/png", there)
-    ('text/csv', '')
+    >>> choose_media_type("text/csv;q=0.5, text/turtle, */*;q=0.1", there)
+    'text/turtle'
+    >>> choose_media_type("text/*", there)
+    'text/csv'
+    >>> choose_media_type("*/*, application/x-ndjson;q=0", there)
+    'text/csv'
+    >>> choose_media_type("image/png", there)
+    ''
     """
     ranges: dict[str, tuple[float, int]] = {}
     for at, part in enumerate(header.split(",")[:64]):

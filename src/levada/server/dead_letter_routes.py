@@ -21,7 +21,7 @@ from levada.connectors.sinks.dead_letter_files import Letter
 from levada.engine.status.status import read_status
 from levada.engine.status.summary import StreamCounts
 from levada.errors import CheckpointError
-from levada.server.app_state import ServerState, off_loop, served, slot_of
+from levada.server.app_state import ServerState, off_loop, slot_of, state_of
 from levada.server.content_negotiation import number
 from levada.server.problem_json import Json, Problem
 
@@ -51,7 +51,7 @@ class Newest(NamedTuple):
 
 async def letters(request: Request) -> Json:
     """The newest late elements and dead letters, with their reasons and places."""
-    server = served(request)
+    server = state_of(request)
     wanted = _parse_wanted(request)
     async with slot_of(request, server.parsing):
         return Json(await off_loop(lambda: _answer(server, wanted)))

@@ -116,7 +116,7 @@ async def on_problem(request: Request, error: Exception) -> Response:
     return error.response()
 
 
-def refused(request: HTTPConnection, error: Exception) -> Response | None:
+def refusal_response(request: HTTPConnection, error: Exception) -> Response | None:
     """The answer to a request that was refused here or below; None for a fault of Levada. What is
     wrong with the server is in its log.
     """
@@ -136,7 +136,7 @@ async def on_refusal(request: Request, error: Exception) -> Response:
     """The answer to a request that something below has refused, or that the system has hindered.
     Raises what is a fault of Levada.
     """
-    if (answer := refused(request, error)) is None:
+    if (answer := refusal_response(request, error)) is None:
         raise error
     return answer
 

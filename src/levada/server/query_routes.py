@@ -33,8 +33,8 @@ from levada.server.app_state import (
     off_loop,
     one_by_one,
     run_check,
-    served,
     slot_of,
+    state_of,
     text_of,
     token_of,
 )
@@ -52,7 +52,7 @@ _MEDIA = ("application/sparql-query", "application/cql", "text/plain", "")
 
 async def list_queries(request: Request) -> Response:
     """All of them, with their states."""
-    server = served(request)
+    server = state_of(request)
     now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
     queries = [_query_fields(server, text, states.get(name)) for name, text in now.texts.items()]
     return Json({"queries": queries})
@@ -60,7 +60,7 @@ async def list_queries(request: Request) -> Response:
 
 async def get_query(request: Request) -> Response:
     """One query: its text and state."""
-    server, name = served(request), request.path_params["query"]
+    server, name = state_of(request), request.path_params["query"]
     now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
     if name not in now.texts:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
@@ -102,7 +102,7 @@ def time_of(ms: int) -> int | str | None:
 async def put_query(request: Request) -> Response:
     """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
     check_role(request, Role.REGISTER)
-    server = served(request)
+    server = state_of(request)
     name, asked = check_query_name(request.path_params["query"]), await _parse_request(request)
     async with one_by_one(server, name):
         return await _put(request, server, asked)
@@ -148,7 +148,7 @@ def _check_match(name: str, there: Text | None, match: str) -> None:
 async def delete_query(request: Request) -> Response:
     """Takes a query out."""
     check_role(request, Role.REGISTER)
-    server, name = served(request), request.path_params["query"]
+    server, name = state_of(request), request.path_params["query"]
     async with one_by_one(server, name):
         return await _delete(request, server, name)
 
@@ -219,7 +219,7 @@ async def _ask_engine(
     """The engine's answer, and the warnings about the text; it is asked when the text may be
     planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
     """
-    server = served(request)
+    server = state_of(request)
     if server.settings.read_only:
         raise Problem(
             403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
@@ -259,7 +259,7 @@ async def _await_query(
 
 async def known_words(request: Request) -> Response:
     """What may stand in a text: keywords, streams, static graphs, prefixes that others declare."""
-    server = served(request)
+    server = state_of(request)
     now = await off_loop(server.facts.now)
     kinds_by_word: dict[str, str] = {}
     for text in now.texts.values():

@@ -21,9 +21,9 @@ from levada.engine.status.result_archive import ArchivedReports, first_reports
 from levada.engine.status.status import read_status
 from levada.errors import CheckpointError
 from levada.plan.execution.plan import QueryPlan
-from levada.server.app_state import ServerState, off_loop, served, slot_of
-from levada.server.content_negotiation import chosen, matches, number, wants_events, whole
-from levada.server.live.sse import FARTHEST, EventStream, wanted
+from levada.server.app_state import ServerState, off_loop, slot_of, state_of
+from levada.server.content_negotiation import choose_format, matches, number, wants_events, whole
+from levada.server.live.sse import FARTHEST, EventStream, parse_positions
 from levada.server.live.statement_stream import StatementStream
 from levada.server.problem_json import Problem
 
@@ -32,7 +32,7 @@ FOREVER = "private, max-age=31536000, immutable"
 
 async def results(request: Request) -> Response | EventStream:
     """The last report; with ``?after=`` those behind it; as events those that come."""
-    server, query = served(request), plan_of_query(request)
+    server, query = state_of(request), plan_of_query(request)
     after = number(request, "after", -FARTHEST, FARTHEST)
     limit = number(request, "limit", 1, server.settings.limits.reports)
     live = wants_events(request)
@@ -41,10 +41,10 @@ async def results(request: Request) -> Response | EventStream:
     if live:
         said = request.headers.get("last-event-id") or request.query_params.get("after")
         kind = _kind(request, query)
-        return kind(server.feed, wanted([query.name], said, one=True), one=True)
+        return kind(server.feed, parse_positions([query.name], said, one=True), one=True)
     if after is not None:
         return await _behind(request, server, query, after, limit or server.settings.limits.reports)
-    form, media = chosen(request, query, single=True)
+    form, media = choose_format(request, query, single=True)
     latest = await off_loop(lambda: server.archive.latest(query.name, query.since))
     if latest is None:
         why = await off_loop(lambda: _no_result_reason(server, query.name))
@@ -66,9 +66,9 @@ def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
 
 async def one(request: Request) -> Response:
     """One report, which is never another."""
-    server, query = served(request), plan_of_query(request)
+    server, query = state_of(request), plan_of_query(request)
     report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
-    form, media = chosen(request, query, single=True)
+    form, media = choose_format(request, query, single=True)
     archived = await off_loop(lambda: server.archive.one(query.name, report, query.since))
     if archived is not None:
         return await _report(request, archived, form, media, cache=FOREVER)
@@ -82,15 +82,15 @@ async def one(request: Request) -> Response:
 
 async def events(request: Request) -> EventStream:
     """The reports of several queries on one connection."""
-    server, names = served(request), names_of(request)
+    server, names = state_of(request), names_of(request)
     said = request.headers.get("last-event-id") or request.query_params.get("after")
-    return EventStream(server.feed, wanted(names, said, one=False), one=False)
+    return EventStream(server.feed, parse_positions(names, said, one=False), one=False)
 
 
 def names_of(request: HTTPConnection) -> list[str]:
     """The queries that are named, or else all. Raises ``Problem`` 404."""
     names = list(dict.fromkeys(request.query_params.getlist("query")))
-    there = served(request).facts.now().plans
+    there = state_of(request).facts.now().plans
     for name in names:
         if name not in there:
             raise _no_query(name)
@@ -99,7 +99,7 @@ def names_of(request: HTTPConnection) -> list[str]:
 
 def plan_of_query(request: HTTPConnection) -> QueryPlan:
     """The query that the path names. Raises ``Problem`` 404."""
-    server, name = served(request), request.path_params["query"]
+    server, name = state_of(request), request.path_params["query"]
     now = server.facts.now()
     if name in now.plans:
         return now.plans[name]
@@ -115,7 +115,7 @@ def _no_query(name: str) -> Problem:
 async def _report(
     request: Request, archived: ArchivedReports, form: Format, media: str, *, cache: str
 ) -> Response:
-    async with slot_of(request, served(request).reading):
+    async with slot_of(request, state_of(request).reading):
         data = await off_loop(lambda: content(form, archived.query, [archived]))
     tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
     report = archived.ids[0]
@@ -129,7 +129,7 @@ async def _behind(
     request: Request, server: ServerState, query: QueryPlan, after: int, limit: int
 ) -> Response:
     """The reports behind an id, oldest first, and where to ask for more."""
-    form, media = chosen(request, query, single=False)
+    form, media = choose_format(request, query, single=False)
     gone = server.archive.gone(query.name, query.since)
 
     def read() -> tuple[bytes, int | None]:

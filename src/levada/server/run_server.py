@@ -39,7 +39,7 @@ HEARD = 1 << 12  # bytes of a message that a client sends, which nobody looks at
 AGAIN, LATER = 0.5, 10.0  # s before a server that died is started again, and at most
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket that listens. Raises ``UsageError``."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(

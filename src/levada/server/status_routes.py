@@ -21,7 +21,7 @@ from levada.connectors.spool.push_spool import is_pushed
 from levada.core.event_time import MAX, MIN
 from levada.engine.status.status import QueryStatus, Status, read_status
 from levada.errors import CheckpointError
-from levada.server.app_state import ServerState, off_loop, served, token_of
+from levada.server.app_state import ServerState, off_loop, state_of, token_of
 from levada.server.problem_json import Json, Problem, without_paths
 from levada.server.query_routes import time_of
 from levada.server.security.tokens import Role
@@ -36,7 +36,7 @@ async def health(request: Request) -> Response:
     """Whether the server answers and an engine runs: 200 if both, else 503. The role admin is told
     what is wrong with the file of tokens.
     """
-    server = served(request)
+    server = state_of(request)
     runs = await off_loop(lambda: engine_runs(server.settings.root))
     there = server.settings.root.is_dir()
     said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
@@ -49,7 +49,7 @@ async def health(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     """What ``levada status --json`` says, and whether an engine runs."""
-    server = served(request)
+    server = state_of(request)
     return Json(
         await off_loop(lambda: _status_fields(server)) | {"token_faults": _token_faults(request)}
     )
@@ -102,13 +102,13 @@ def _age(root: Path, epoch: int) -> float | None:
 
 async def streams(request: Request) -> Response:
     """The streams that there are."""
-    server = served(request)
+    server = state_of(request)
     return Json({"streams": await off_loop(lambda: list(_streams(server)))})
 
 
 async def one_stream(request: Request) -> Response:
     """One stream."""
-    server, name = served(request), request.path_params["stream"]
+    server, name = state_of(request), request.path_params["stream"]
     for stream in await off_loop(lambda: list(_streams(server))):
         if stream["name"] == name:
             return Json(stream)
@@ -148,7 +148,7 @@ def _config(config: StreamConfig) -> dict[str, Any]:
 
 async def metrics(request: Request) -> Response:
     """The same for Prometheus."""
-    server = served(request)
+    server = state_of(request)
     door, faults = request.app.state.door, _token_faults(request)
     text = await off_loop(lambda: exposition(server, door.counts, faults))
     return Response(text, media_type=PROMETHEUS)

@@ -18,8 +18,8 @@ from levada.plan.execution.shapes import Member
 from levada.plan.execution.steps import Step
 from levada.plan.topology.print_topology import describe, describe_edges, show
 from levada.plan.topology.topology import Topology
-from levada.server.app_state import ServerState, off_loop, served, slot_of
-from levada.server.content_negotiation import number, preferred
+from levada.server.app_state import ServerState, off_loop, slot_of, state_of
+from levada.server.content_negotiation import choose_media_type, number
 from levada.server.problem_json import Json, Problem
 from levada.server.route import JSON
 
@@ -28,9 +28,9 @@ MOST = 1_000_000
 
 async def topology(request: Request) -> Response:
     """What the queries share, as it runs."""
-    server = served(request)
+    server = state_of(request)
     most = number(request, "most", 0, MOST)
-    drawn = preferred(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
+    drawn = choose_media_type(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
     async with slot_of(request, server.parsing):
         plan_topology = await off_loop(server.facts.topology)
         if plan_topology is None:

@@ -16,7 +16,7 @@ from levada.cli.app.profile.measure_profile import profile
 from levada.cli.app.profile.profile import Cost, Edge, Profile
 from levada.cli.app.profile.recorder import Recorder
 from levada.cli.app.profile.timed_tasks import TimedEngine
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada.cli.main import main
 from levada.cli.profile.show_profile import print_tables
 
@@ -38,7 +38,7 @@ def given(tmp_path: Path) -> list[str]:
 
 def measured(given: list[str]) -> Profile:
     streams = tuple(text.removeprefix("--stream=") for text in given[1:])
-    return profile(assemble(Given((given[0],), streams=streams)), N)
+    return profile(assemble(CommandArguments((given[0],), streams=streams)), N)
 
 
 def test_a_profile_counts_rows_and_predicts_by_its_lines(given: list[str]) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from levada.__main__ import main as start
 from levada.cli.app.app_file import App, Options, QuerySource
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada.cli.main import main
 from levada.cli.run import Mode, check_run, run_with, write_summary
 from levada.connectors.config.stream_config import StreamConfig
@@ -293,7 +293,7 @@ def test_the_installed_command(folder: Any) -> None:
 
 
 def test_arguments_override_the_app_file(folder: Any) -> None:
-    given = Given(
+    given = CommandArguments(
         queries=("w1.cql",),
         app=Path("app.yaml"),
         streams=("A=./a.csv,schema=k:integer",),
@@ -320,10 +320,12 @@ def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folde
     (folder / "two.yaml").write_text(
         "streams: {A: {path: gone.csv, schema: {k: integer}}, B: {path: b.nt}}"
     )
-    app = assemble(Given(app=Path("two.yaml"), streams=("A=./a.csv,schema=k:integer",)))
+    app = assemble(CommandArguments(app=Path("two.yaml"), streams=("A=./a.csv,schema=k:integer",)))
     assert [(s.name, Path(s.path).name) for s in app.streams] == [("B", "b.nt"), ("A", "a.csv")]
     with pytest.raises(UsageError, match="A"):
-        assemble(Given(streams=("A=./a.csv,schema=k:integer", "A=./b.csv,schema=k:integer")))
+        assemble(
+            CommandArguments(streams=("A=./a.csv,schema=k:integer", "A=./b.csv,schema=k:integer"))
+        )
 
 
 def test_an_interrupt_before_there_is_anything_to_end(

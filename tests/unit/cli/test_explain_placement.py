@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
-from levada.cli.placement.epoch_plot import Flow, drawn
+from levada.cli.placement.epoch_plot import Flow, draw
 from levada.engine.status.execution_status import (
     ChoiceStatus,
     CostsStatus,
@@ -74,7 +74,7 @@ def test_bars_are_as_long_as_what_they_tell() -> None:
     flow = Flow(
         {"Scan 1": 0, "Join 4": 1, "Emit 9": 1}, [("Scan 1", "Join 4"), ("Join 4", "Emit 9")]
     )
-    root = ET.fromstring(drawn(CostsStatus(LAST, {}, PARTS, over=2), flow))
+    root = ET.fromstring(draw(CostsStatus(LAST, {}, PARTS, over=2), flow))
     long = {
         kind: [float(r.get("width", 0)) for r in root.iter(f"{SVG}rect") if r.get("class") == kind]
         for kind in ("predicted", "measured")

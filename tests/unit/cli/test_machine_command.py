@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.machine.probe_machine import probe, probed, written
+from levada.cli.machine.probe_machine import machine_text, measure_machine, probe
 from levada.cli.main import main
 from levada.core.machine_file import read_machine
 from levada.errors import UsageError
@@ -58,8 +58,8 @@ def test_a_file_of_several_nodes_is_read_again(tmp_path: Path) -> None:
     lines = ("10 21", "21 10") if first != last else ("10",)
     root = sys_folder(tmp_path / "sys", nodes, distances=lines)
     gauge = Gauge(lambda own: os.sched_setaffinity(0, own), time.perf_counter, 1 << 16, 1)
-    machine, assumed = probed(root, "node", gauge)
-    (tmp_path / "m.yaml").write_text(written(machine, assumed))
+    machine, assumed = measure_machine(root, "node", gauge)
+    (tmp_path / "m.yaml").write_text(machine_text(machine, assumed))
     again = read_machine(tmp_path / "m.yaml")
     assert again.processors == machine.processors == tuple((int(n),) for n in nodes.values())
     assert (again.latency == machine.latency).all()

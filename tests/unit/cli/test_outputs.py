@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.app.app_file import To, load_app
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada.cli.argument_parsing import parse_output
 from levada.cli.run import Mode, check_run
 from levada.errors import UsageError
@@ -34,12 +34,12 @@ def test_an_app_file_has_outputs(tmp_path: Path) -> None:
         To("postgresql://h/db", {"as": "state", "key": "x", "password": "env:PG"}),
         To("kafka://h:9092/c", {"tls": True, "ca": str(tmp_path / "ca.pem")}),
     )
-    more = assemble(Given(app=path, to=("a=kafka://h:9092/d,format=csv",))).queries
+    more = assemble(CommandArguments(app=path, to=("a=kafka://h:9092/d,format=csv",))).queries
     assert more[0].to[1:] == (To("kafka://h:9092/d", {"format": "csv"}),)
     with pytest.raises(UsageError, match=r"no query of this run: c\..*"):
-        assemble(Given(app=path, to=("c=kafka://h:9092/d",)))
+        assemble(CommandArguments(app=path, to=("c=kafka://h:9092/d",)))
     with pytest.raises(UsageError, match="takes a checkpoint"):
-        check_run(assemble(Given(app=path)), Mode())
+        check_run(assemble(CommandArguments(app=path)), Mode())
 
 
 def test_mistakes_in_outputs(tmp_path: Path) -> None:

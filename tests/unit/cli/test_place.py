@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
-from levada.engine.placement.placement_options import read_wish
+from levada.engine.placement.placement_options import read_placement
 from levada.placement.placers import PLACERS
 
 LINKS = [
@@ -187,10 +187,10 @@ def test_where_no_placement_helps_it_is_said_beforehand(
         capsys.readouterr().err
     )
     with pytest.warns(UserWarning, match="p.json was made of a send graph that no placement helps"):
-        assert read_wish(graph / "p.json") is None
+        assert read_placement(graph / "p.json") is None
     assert main(["place", "g.json", "--machines", "3", *out]) == 0
     assert "No placement helps" not in capsys.readouterr().err
-    assert read_wish(graph / "p.json") is not None
+    assert read_placement(graph / "p.json") is not None
 
 
 def test_a_slice_with_few_tasks_is_learned_from_without_metis(

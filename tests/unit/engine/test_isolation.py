@@ -15,7 +15,7 @@ import levada.runtime.task.stage_task as stage
 from levada import Engine
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
-from levada.engine.query_isolation import OtherFaultError, UnsteadyError, guilty
+from levada.engine.query_isolation import OtherFaultError, UnsteadyError, find_failing_query
 from levada.engine.status.status import read_status
 from levada.errors import EngineError, QueryFailureError
 from levada.plan.execution.plan import PlanNode
@@ -266,20 +266,20 @@ def test_guilty_query_is_found_within_the_bound(count: int) -> None:
             tried.append(len(without))
             return culprit not in without
 
-        assert guilty(names, fails) == culprit
+        assert find_failing_query(names, fails) == culprit
         assert len(tried) <= (count - 1).bit_length() + 1
 
 
 def test_guilty_of_a_pair_is_the_younger() -> None:
     pair = {"c", "f"}
-    assert guilty("abcdefg", lambda without: not pair & set(without)) == "f"
+    assert find_failing_query("abcdefg", lambda without: not pair & set(without)) == "f"
 
 
 def test_failure_of_others_and_one_that_goes_away_are_told_apart() -> None:
     with pytest.raises(OtherFaultError):
-        guilty("abc", lambda without: True)
+        find_failing_query("abc", lambda without: True)
     with pytest.raises(UnsteadyError):
-        guilty("abc", lambda without: False)
+        find_failing_query("abc", lambda without: False)
 
 
 @pytest.mark.parametrize("at", ["levada.runtime.publication.publication.publish_batch", "decode"])

@@ -13,7 +13,7 @@ import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.manifest import LearningStep, Manifest
 from levada.cli.status import show
-from levada.engine.placement.measured_send_graph import measured
+from levada.engine.placement.measured_send_graph import read_send_graph
 from levada.engine.placement.placement_options import read_learning
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
@@ -89,8 +89,8 @@ def test_epochs_before_any_event_time_are_no_day_that_is_over(tmp_path: Path) ->
     assert next(iter(manifest.by_group)) == START
     days = [f"1970-01-0{day}" for day in (1, 2, 3)]
     assert [lesson.slice for lesson in lessons(manifest)] == days
-    last = measured(tmp_path / "c", "1970-01-04")
-    assert measured(tmp_path / "c", None).rows.tolist() == last.rows.tolist()
+    last = read_send_graph(tmp_path / "c", "1970-01-04")
+    assert read_send_graph(tmp_path / "c", None).rows.tolist() == last.rows.tolist()
 
 
 def test_a_run_that_goes_on_begins_with_what_was_learned(tmp_path: Path) -> None:

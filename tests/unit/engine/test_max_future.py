@@ -11,7 +11,7 @@ import pytest
 from levada.checkpoint.epoch_context import SourceReport
 from levada.checkpoint.manifest import Lead, StreamRecord
 from levada.cli.app.app_file import load_app
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.lateness import AdmissionBounds, future
 from levada.core.clock import CLOCK
@@ -84,7 +84,7 @@ def test_a_lead_is_one_of_the_partition_that_is_least_far() -> None:
 
 
 def test_the_limit_of_a_run_is_for_streams_that_do_not_say(tmp_path: Path) -> None:
-    found = assemble(Given(options={"max_future": "1h"})).options
+    found = assemble(CommandArguments(options={"max_future": "1h"})).options
     assert found.max_future == HOUR
     (tmp_path / "app.yaml").write_text("options: {max_future: 2h}\n")
     assert load_app(tmp_path / "app.yaml").options.max_future == 2 * HOUR

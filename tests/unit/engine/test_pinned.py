@@ -10,7 +10,7 @@ import pytest
 from levada import Engine
 from levada.checkpoint.manifest import Bound
 from levada.cli.main import main
-from levada.engine.placement.cpu_pinning import pinned, processors_of
+from levada.engine.placement.cpu_pinning import processors_of, read_pinning
 from levada.errors import EngineError, UsageError
 from levada.runtime.spark.cpu_pinning import BoundTask
 from levada.runtime.spark.task_errors import decode_error
@@ -33,13 +33,13 @@ def machine(folder: Path, processors: list[list[int]] | None) -> Path:
 
 
 def test_off_is_nothing(tmp_path: Path) -> None:
-    assert pinned("", None, "local[2]") is pinned("off", False, "none") is None
+    assert read_pinning("", None, "local[2]") is read_pinning("off", False, "none") is None
 
 
 def test_what_is_bound_is_said(tmp_path: Path) -> None:
     file = machine(tmp_path, [ALLOWED[:1], ALLOWED[1:]] if ALLOWED[1:] else [ALLOWED])
     with pytest.warns(UserWarning, match=r"bound to processors: partitions 0, \d, \.\. to"):
-        found = pinned(file, None, "local[*]")
+        found = read_pinning(file, None, "local[*]")
     assert found is not None and found.name == "m.json"
     assert sorted(n for own in found.places.values() for n in own) == ALLOWED
     assert processors_of(found) == tuple(map(tuple, found.places.values()))

@@ -14,7 +14,7 @@ from cases.windows import Clause
 from levada import Engine, Query
 from levada.checkpoint.verify import verify
 from levada.cli.main import main
-from levada.engine.status.sharing_report import tell_run
+from levada.engine.status.sharing_report import read_sharing_report
 from levada.errors import CheckpointError, UsageError
 from levada.plan.execution.steps import Join
 from levada.plan.topology.topology import Topology
@@ -156,7 +156,7 @@ def test_what_a_run_shares_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
         engine.register(PAIRS, name="other", region="west")
         engine.start(once=True, keep_open=True)
         engine.await_end()
-    told = tell_run(tmp_path / "c")
+    told = read_sharing_report(tmp_path / "c")
     assert told.queries == 4 and told.operators < told.apart
     assert [join.picked > 0 for join in told.relaxed] == [True]
     assert {name: site.site for name, site in told.regions.items()} == {
@@ -170,7 +170,7 @@ def test_what_a_run_shares_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "takes its part of a join" in text and " us an element, saves " in text
     assert not verify(tmp_path / "c").damaged, "the journal is whole"
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        tell_run(tmp_path)
+        read_sharing_report(tmp_path)
 
 
 def test_joins_below_a_relaxed_one_are_not_told_as_making_nothing(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_joins_below_a_relaxed_one_are_not_told_as_making_nothing(tmp_path: Path
             engine.register(wide.replace("?x", str(i)), name=f"q{i}")
         engine.start(once=True, keep_open=True)
         engine.await_end()
-    told = tell_run(tmp_path / "c")
+    told = read_sharing_report(tmp_path / "c")
     joined = [one.operator for one in told.shared if one.operator.startswith("Join")]
     assert len(joined) == 2
     (top,) = told.relaxed

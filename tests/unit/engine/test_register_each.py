@@ -15,7 +15,7 @@ import pytest
 from levada import Engine, Query, QueryRequest
 from levada.cli.app.app_file import load_app
 from levada.engine.templates.constant_extraction import constants_of
-from levada.engine.templates.template_columns import columned
+from levada.engine.templates.template_columns import parse_text_template
 from levada.errors import LevadaError, QueryError, UsageError
 from levada.plan.logical.query_template import TemplateInstance
 
@@ -63,7 +63,7 @@ def test_a_file_of_csv_has_texts(tmp_path: Path) -> None:
 
 def written(text: str, value: object, *, cql: bool = False) -> str:
     """What stands in a text of one column."""
-    return columned(text, cql=cql).written([value], [0], 1)
+    return parse_text_template(text, cql=cql).written([value], [0], 1)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from levada.cli.main import main
 from levada.connectors.sources.splits import FileSplit
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.placement.apply_placement import apply_placement
-from levada.engine.placement.placement_options import read_wish
+from levada.engine.placement.placement_options import read_placement
 from levada.errors import UsageError
 from levada.placement.placement_file import FINEST, group_name
 from levada.runtime.driver.parallelism import bundles
@@ -38,7 +38,7 @@ def write(folder: Path, machines: int, machine: Any, more: dict[str, Any] | None
 def settled(folder: Path, path: Path, partitions: int) -> tuple[TaskPlacement, np.ndarray]:
     checkpoint = Checkpoint(folder / "ck", partitions=partitions, seed=1)
     try:
-        placed, _ = apply_placement(read_wish(path), checkpoint)
+        placed, _ = apply_placement(read_placement(path), checkpoint)
         assert placed is not None
         return placed, checkpoint.tables.load(checkpoint.tables.current).partition
     finally:
@@ -128,7 +128,7 @@ def test_state_of_a_checkpoint_that_has_run_moves(tmp_path: Path) -> None:
 
 
 def test_a_new_checkpoint_has_partitions_for_all_machines(tmp_path: Path) -> None:
-    wish = read_wish(write(tmp_path, 3, {group_name(0, 4): 2}))
+    wish = read_placement(write(tmp_path, 3, {group_name(0, 4): 2}))
     assert wish is not None
     assert (wish.partitions(4), wish.partitions(3)) == (6, 3)
 
@@ -170,20 +170,20 @@ def test_a_placement_in_vain_is_not_gone_by(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_file_that_is_wrong_says_so(machine: Any, more: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
-        read_wish(write(tmp_path, 2, machine, more))
+        read_placement(write(tmp_path, 2, machine, more))
 
 
 def test_a_task_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text('{"levada": "placement", "machines": 2, "machine": {"1.0": 0, "1.0": 1}}')
     with pytest.raises(UsageError, match=r"1.0 is in it twice"):
-        read_wish(path)
+        read_placement(path)
     path.write_text("[" * 100_000)
     with pytest.raises(UsageError, match="is no placement"):
-        read_wish(path)
+        read_placement(path)
     with pytest.raises(UsageError, match="cannot be read"):
-        read_wish(tmp_path / "none.json")
-    assert read_wish("off") is None
+        read_placement(tmp_path / "none.json")
+    assert read_placement("off") is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.state_files import map_
 from levada.core.event_time import MAX
-from levada.engine.status.sharing_report import show_run, tell_run
+from levada.engine.status.sharing_report import read_sharing_report, show_run
 from levada.operators.state.state_parts import StatePart, read_head
 from levada.runtime.task.static_reader import StaticReader
 from levada.testing.memory_sink import MemorySink
@@ -124,7 +124,7 @@ def test_a_hundred_joins_have_static_rows_once(tmp_path: Path, opened: list[str]
         assert own
         for key in own:
             assert [(p.name, p.rows) for p in before[key]] == [(p.name, p.rows) for p in after[key]]
-    told = show_run(tell_run(tmp_path / "c"))
+    told = show_run(read_sharing_report(tmp_path / "c"))
     assert "Arrange of (- <http://e/kind> -), graphs default" in told
     assert "later" in told.split("kept once")[1]
 
@@ -152,7 +152,7 @@ def test_right_sides_are_kept_once_with_what_is_joined(tmp_path: Path, opened: l
         things = [element(9000 + i, f"x{n} p1 {i}") for i, n in enumerate((1, 2, 99))]
         feed(running, room.path, [*things, element(12_000, "x1 p 1")])
         running.await_end(0.01)
-        told = show_run(tell_run(tmp_path / "c")).split("kept once")[1]
+        told = show_run(read_sharing_report(tmp_path / "c")).split("kept once")[1]
     assert "ArrangedReportJoin: q0_1, q1_1" in told and "ArrangeDistinct of" in told
     said = [max((len(r.solutions) for r in room.sink.reports[f"q1_{i}"]), default=0)
             for i in range(len(sides))]  # fmt: skip
@@ -283,7 +283,7 @@ def test_queries_that_want_other_static_rows_share_what_any_of_them_wants(
             running.unregister(name)
         # of the 40 more than half are nobody's
         come(running, "last", "?x :kind :k2", 13, "PT4S")
-        told = show_run(tell_run(tmp_path / "c")).split("kept once")[1]
+        told = show_run(read_sharing_report(tmp_path / "c")).split("kept once")[1]
         assert "RelaxedStatic" in told
         at = EACH * room.fed
         things = [element(at, "x2 p 1"), element(at, "x3 p 1"), element(at + 9000, "x1 p 2")]

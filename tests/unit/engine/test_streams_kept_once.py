@@ -14,7 +14,7 @@ from levada import Engine
 from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.state_files import map_
-from levada.engine.status.sharing_report import show_run, tell_run
+from levada.engine.status.sharing_report import read_sharing_report, show_run
 from levada.operators.state.state_parts import read_head
 from levada.plan.execution import steps as s
 from levada.plan.topology.topology import Topology
@@ -104,7 +104,7 @@ def test_a_side_of_many_joins_is_kept_once(tmp_path: Path) -> None:
             running.start()
             room.feed(running, *things())
             kept[mode] = room.rows(running)
-            told = show_run(tell_run(room.root / "c"))
+            told = show_run(read_sharing_report(room.root / "c"))
     assert kept["off"]["Join"] > 12 * ROWS
     assert set(kept["exact"]) == {"ArrangeStream", "StreamJoin"}
     # those with FILTER(?v > ?w) keep no row less; what joins have of their own is the other pattern
@@ -140,7 +140,7 @@ def test_relaxed_joins_have_sides_in_common(tmp_path: Path) -> None:
             room.feed(running, "x8 q3 9", "x2 q0 9", "x15 p c0", "x15 q0 2", "x20 q1 5")
             room.feed(running, "x20 p c2")
             kept[mode] = room.rows(running)
-            told = tell_run(room.root / "c")
+            told = read_sharing_report(room.root / "c")
             met[mode] = sum(one.made for one in told.relaxed), sum(o.wanted for o in told.relaxed)
             running.await_end(0.01)
         said[mode] = {name: sorted(str(report.solutions) for report in reports)
@@ -169,7 +169,7 @@ def test_who_picks_longer_has_rows_kept_longer(tmp_path: Path) -> None:
         room.feed(running, "x1 q0 1", "x1 q1 1", "x2 q1 1", "x3 p c1")
         running.unregister("q1_1")
         room.feed(running, "x3 q1 1", "x5 q0 1")
-        assert sum(one.made for one in tell_run(room.root / "c").relaxed) == 1
+        assert sum(one.made for one in read_sharing_report(room.root / "c").relaxed) == 1
         running.await_end(0.01)
     said = {name: sum(len(report.solutions) for report in reports)
             for name, reports in room.sink.reports.items()}  # fmt: skip

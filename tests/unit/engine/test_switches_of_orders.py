@@ -14,7 +14,7 @@ from awaiting import until_engine
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Query, _Cursor
-from levada.engine.status.sharing_report import show_run, tell_run
+from levada.engine.status.sharing_report import read_sharing_report, show_run
 from levada.plan.execution.steps import Join
 from levada.plan.lowering.join_order import Conjunction, Tree
 from levada.plan.topology.topology import Topology
@@ -265,7 +265,7 @@ def test_what_goes_over_is_told(runs: Callable[..., Run], tmp_path: Path) -> Non
     run.feed(chains(5))
     assert run.engine.status().goes_over == ("q",)
     run.engine.close()
-    shown = show_run(tell_run(tmp_path / "c"))
+    shown = show_run(read_sharing_report(tmp_path / "c"))
     assert "begins to go over to" in shown, shown
 
 

@@ -21,8 +21,8 @@ from levada.errors import UsageError
 from levada.placement import json_file, metis, placement_file
 from levada.placement.annealing import Heat, Rule, anneal
 from levada.placement.cost import distant, machine_loads, rsd, score, share
-from levada.placement.local_search_placer import evenest, refined
-from levada.placement.placers import PLACERS, fitting
+from levada.placement.local_search_placer import evenest, refine_placement
+from levada.placement.placers import PLACERS, applicable_placers
 from levada.placement.problem import Problem, net
 from levada.placement.send_graph import SendGraph, add
 
@@ -48,12 +48,12 @@ def test_all_placers_are_scored_alike_by_plain_python(
     problem = Problem(graph, machines, seed=seed)
     problem = replace(problem, bound=max(0.05, evenest(problem)))
     text = json_file.write(graph)
-    for name, placer in fitting(problem).items():
+    for name, placer in applicable_placers(problem).items():
         place = placer(problem)
         assert place.shape == (len(graph.tasks),)
         assert place.min() >= 0 and place.max() < machines, name
         own = score(graph, place, machines)
-        other = naive(text, placement_file.named(graph, place), machines)
+        other = naive(text, placement_file.machines_by_task(graph, place), machines)
         assert (own.share, own.rsd) == pytest.approx(other, rel=1e-9, abs=1e-12), name
         if name == "refined":
             assert own.rsd <= problem.bound + 1e-9
@@ -88,7 +88,7 @@ def test_refined_is_within_one_per_cent_of_the_optimum(random_seed: int) -> None
         shares, deviations = every(graph, 3)
         bound = float(np.quantile(deviations, rng.choice([0.0, 0.01, 0.1, 0.5]))) * 1.001
         best = shares[deviations <= bound].min()
-        place = refined(Problem(graph, 3, bound=bound))
+        place = refine_placement(Problem(graph, 3, bound=bound))
         assert score(graph, place, 3).rsd <= bound + 1e-9
         tried += 1
         good += share(graph, place) <= best * 1.01 + 1e-12
@@ -97,7 +97,7 @@ def test_refined_is_within_one_per_cent_of_the_optimum(random_seed: int) -> None
 
 def test_chains_stay_together() -> None:
     graph = chains(12)
-    place = refined(Problem(graph, 4, bound=0.01))
+    place = refine_placement(Problem(graph, 4, bound=0.01))
     assert score(graph, place, 4).share == 0.0
     assert rsd(machine_loads(graph, place, 4)) < 1e-12
 
@@ -108,7 +108,7 @@ def test_refined_is_never_behind_metis() -> None:
     graph = small(edges, 60)
     place = metis.cut(Problem(graph, 4))
     own = score(graph, place, 4)
-    assert score(graph, refined(Problem(graph, 4, bound=own.rsd)), 4).share <= own.share
+    assert score(graph, refine_placement(Problem(graph, 4, bound=own.rsd)), 4).share <= own.share
 
 
 @FEW
@@ -118,7 +118,7 @@ def test_no_more_tasks_move_than_may(graph: SendGraph, moves: int) -> None:
     before = (np.arange(n) % 3).astype(np.int32)
     bound = max(score(graph, before, 3).rsd, Problem(graph, 3).floor())
     problem = Problem(graph, 3, bound=bound, before=before, moves=moves)
-    place = refined(problem)
+    place = refine_placement(problem)
     assert (place != before).sum() <= moves
     assert share(graph, place) <= share(graph, before)
     if moves == 0:
@@ -129,7 +129,7 @@ def test_distances_decide_which_machines_are_far() -> None:
     """Two pairs of machines, near each other: what must cross goes to the near one."""
     graph = small(dict.fromkeys([(0, 1), (1, 2), (2, 3), (3, 0)], 10), 4)
     apart = np.array([[0, 1, 9, 9], [1, 0, 9, 9], [9, 9, 0, 1], [9, 9, 1, 0]], float)
-    place = refined(Problem(graph, 4, bound=0.0, distance=apart))
+    place = refine_placement(Problem(graph, 4, bound=0.0, distance=apart))
     assert sorted(place.tolist()) == [0, 1, 2, 3]
     assert distant(graph, place, apart) == pytest.approx((1 + 9 + 1 + 9) / 4)
 
@@ -137,7 +137,7 @@ def test_distances_decide_which_machines_are_far() -> None:
 def test_an_uneven_distance_is_that_of_the_direction() -> None:
     graph = small({(0, 1): 10, (1, 2): 1, (2, 1): 1, (0, 2): 9}, 3)
     apart = np.array([[0, 1, 5], [7, 0, 2], [3, 3, 0]], float)
-    found = distant(graph, refined(Problem(graph, 3, bound=3.0, distance=apart)), apart)
+    found = distant(graph, refine_placement(Problem(graph, 3, bound=3.0, distance=apart)), apart)
     places = itertools.product(range(3), repeat=3)
     assert found == min(distant(graph, np.array(p, np.int32), apart) for p in places)
 
@@ -149,20 +149,20 @@ def test_machines_are_even_in_what_is_asked_for(load: Any) -> None:
         bytes=np.arange(1, 19, dtype=np.int64) * 50,
         cpu=np.linspace(1, 5, 27),
     )
-    place = refined(Problem(graph, 3, unit="bytes", load=load, bound=0.03))
+    place = refine_placement(Problem(graph, 3, unit="bytes", load=load, bound=0.03))
     assert rsd(machine_loads(graph, place, 3, load)) <= 0.03 + 1e-9
 
 
 def test_an_impossible_bound_tells_the_least_and_the_heavy_task() -> None:
     graph = small({(0, 1): 900, (0, 2): 50, (0, 3): 50}, 4)
     with pytest.raises(UsageError, match=r"the least is 147\.22%. The heaviest task is 1, with 90"):
-        refined(Problem(graph, 3, bound=0.05))
-    assert score(graph, refined(Problem(graph, 3, bound=1.4723)), 3).rsd <= 1.4723
+        refine_placement(Problem(graph, 3, bound=0.05))
+    assert score(graph, refine_placement(Problem(graph, 3, bound=1.4723)), 3).rsd <= 1.4723
 
 
 def test_a_bound_that_no_search_meets_tells_the_least_that_was_found() -> None:
     with pytest.raises(UsageError, match=r"the least that was found is 10\.83%"):
-        refined(Problem(chains(8), 3, bound=0.03))
+        refine_placement(Problem(chains(8), 3, bound=0.03))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_slices_add_up_and_new_tasks_have_their_usual_place() -> None:
     newer = SendGraph(
         ("1", "0", "77"), np.array([0], np.int32), np.array([2], np.int32), np.array([3])
     )
-    place = placement_file.learned(refined, [one], Problem(newer, 12, bound=9.0))
+    place = placement_file.place_by_past(refine_placement, [one], Problem(newer, 12, bound=9.0))
     assert place[0] == place[1] and place[2] == 77 % 12
 
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from awaiting import PATIENCE, until
-from levada.server.run_server import ServerConfig, bound, shown_address
+from levada.server.run_server import ServerConfig, bind_socket, shown_address
 from levada.server.security.tokens import add_token
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, served
@@ -150,7 +150,7 @@ def test_a_check_that_takes_too_much_memory_is_ended(run: Run) -> None:
 def test_work_ends_with_a_server_that_is_killed(run: Run, path: str) -> None:
     text, program = (LONG_TEXT, CHECKS) if path == "/check" else (LONG_QUERY, QUERIES)
     settings = Settings(run.root, port=0, limits=Limits(**LIMITS, sparql_seconds=3600))
-    with bound(settings.host, 0) as listener:
+    with bind_socket(settings.host, 0) as listener:
         start = ServerConfig.of(settings, listener.fileno(), os.getpid())
         url = shown_address(listener)
         server = subprocess.Popen(

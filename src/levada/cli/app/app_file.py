@@ -32,7 +32,6 @@ from levada.cli.app.yaml_values import (
     count_at,
     duration_at,
     flag_at,
-    inside,
     lifetime_at,
     limits_at,
     list_at,
@@ -48,6 +47,7 @@ from levada.cli.app.yaml_values import (
     texts_at,
     time_at,
     until_at,
+    with_place,
 )
 from levada.connectors.config.connector_options import is_way
 from levada.connectors.config.input_formats import PUSH, RDF, STDIN, word_of
@@ -256,7 +256,7 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     values = {key: plain_time(option) for key, option in options.items() if key != "path"}
     for key in values.keys() & {"mapping", "ca", "cert", "key"}:
         values[key] = _path(base, at(place, key), values[key])
-    stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **values))
+    stream = with_place(place, lambda: StreamConfig.of(check_stream_name(name), path, **values))
     return cast(StreamConfig, stream)
 
 
@@ -281,7 +281,7 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
     """A query, or one for each row of a table."""
     place = at("queries", name)
     if not isinstance(value, Mapping) or "each" not in value:
-        inside(place, lambda: check_query_name(name))
+        with_place(place, lambda: check_query_name(name))
         return [_query(base, name, value)]
     from levada.engine.templates.query_per_row import (
         RowQueryTemplate,  # here: few files have tables
@@ -290,7 +290,9 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
     table = _path(base, at(place, "each"), value["each"])
     one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
     each = RowQueryTemplate(one.text, name, one.dialect)
-    asked = cast(list[QueryRequest], inside(place, lambda: each.asked(table, QueryOptions(), str)))
+    asked = cast(
+        list[QueryRequest], with_place(place, lambda: each.asked(table, QueryOptions(), str))
+    )
     return [replace(one, name=query.name, text=query.text) for query in asked]
 
 
@@ -394,7 +396,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("epoch_rows", "max_rows", "share_limit"), count_at),
     "limits": limits_at,
     "memory": memory_at,
-    "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
+    "partitions": lambda value, place: with_place(place, lambda: check_partitions(value)),
     "slice": slice_at,
     **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
     "checkpoint_mode": one_of(tuple(MODES)),

@@ -50,7 +50,7 @@ def known_to(app: App) -> NameScope:
         planning = planning._replace(regions=regions_of(app.options.regions))
     registry = Registry(ontology_files(app.options.ontology), planning=planning)
     for config in app.streams:
-        registry.add_stream(settled(config))
+        registry.add_stream(with_columns(config))
     statics = StaticGraphs(Path())
     for file in app.static:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
@@ -79,7 +79,7 @@ def _run(folder: Path) -> dict[str, Run]:
     return {name: (s.triples, s.max_ts) for name, s in streams.items() if s.triples}
 
 
-def settled(config: StreamConfig) -> StreamConfig:
+def with_columns(config: StreamConfig) -> StreamConfig:
     """A stream with its columns, which a table may be asked for. Raises ``SourceError``."""
     if config.format != "parquet" and not config.undecided:
         return config

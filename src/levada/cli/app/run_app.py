@@ -37,7 +37,7 @@ from levada.engine.query_request import note
 from levada.engine.status.status import behind, counts_of, reasons
 from levada.engine.status.stream_remarks import unread
 from levada.engine.status.summary import Progress, StreamCounts, Summary
-from levada.engine.watchdog import End, begin_again, end_process
+from levada.engine.watchdog import End, end_process, restart_process
 from levada.errors import QueryFailureError
 from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.publication.relation_files import StateFiles
@@ -87,7 +87,7 @@ def run_app(
     sink = (on_results or files) if published else None
     if standby:
         check_columns(app)
-    end = begin_again if endless else end_process
+    end = restart_process if endless else end_process
     engine = _engine(app, sink, master or "local[*]", spark, keep, end=end)
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None

@@ -24,7 +24,7 @@ def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> 
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise wrong(place or "The app file", "a mapping", value)
+        raise wrong_value(place or "The app file", "a mapping", value)
     for key in value:
         if not isinstance(key, str):
             raise UsageError(
@@ -40,7 +40,7 @@ def list_at(value: Any, place: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise wrong(place, "a list", value)
+        raise wrong_value(place, "a list", value)
     return value
 
 
@@ -49,12 +49,12 @@ def at(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def wrong(place: str, expected: str, value: Any) -> UsageError:
+def wrong_value(place: str, expected: str, value: Any) -> UsageError:
     """What is said of a value that is something else."""
     return UsageError(f"{place} is {expected}, not {value!r}.")
 
 
-def inside(place: str, make: Callable[[], Any]) -> Any:
+def with_place(place: str, make: Callable[[], Any]) -> Any:
     """The value of ``make``; its usage errors say where."""
     try:
         return make()
@@ -64,7 +64,7 @@ def inside(place: str, make: Callable[[], Any]) -> Any:
 
 def duration_at(value: Any, place: str) -> int:
     """A duration, in ms."""
-    return cast(int, inside(place, lambda: parse_duration(value)))
+    return cast(int, with_place(place, lambda: parse_duration(value)))
 
 
 def plain_time(value: Any) -> Any:
@@ -75,38 +75,38 @@ def plain_time(value: Any) -> Any:
 def time_at(value: Any, place: str) -> int:
     """An instant, in ms."""
     if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
-        raise wrong(place, "a time", value)
-    return cast(int, inside(place, lambda: parse_time(value)))
+        raise wrong_value(place, "a time", value)
+    return cast(int, with_place(place, lambda: parse_time(value)))
 
 
 def until_at(value: Any, place: str) -> int:
     """The instant until which a query reports, in ms."""
-    return cast(int, inside(place, lambda: until_of(time_at(value, place))))
+    return cast(int, with_place(place, lambda: until_of(time_at(value, place))))
 
 
 def lifetime_at(value: Any, place: str) -> int:
     """How long a query lives, in ms."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise wrong(place, "a duration", value)
-    return cast(int, inside(place, lambda: lifetime_of(value)))
+        raise wrong_value(place, "a duration", value)
+    return cast(int, with_place(place, lambda: lifetime_of(value)))
 
 
 def limits_at(value: Any, place: str) -> str:
     """What one query may have, as text."""
     text = text_at(value, place)
-    return cast(str, inside(place, lambda: check_limits(text)))
+    return cast(str, with_place(place, lambda: check_limits(text)))
 
 
 def slice_at(value: Any, place: str) -> str:
     """In which slices sending is counted, as text."""
     text = text_at(value, place)
-    return cast(str, inside(place, lambda: check_slices(text)))
+    return cast(str, with_place(place, lambda: check_slices(text)))
 
 
 def memory_at(value: Any, place: str) -> str:
     """How much memory a task may have, as text."""
     text = text_at(value, place)
-    return cast(str, inside(place, lambda: check_memory(text)))
+    return cast(str, with_place(place, lambda: check_memory(text)))
 
 
 def required(options: Mapping[str, Any], key: str, place: str) -> Any:
@@ -119,7 +119,7 @@ def required(options: Mapping[str, Any], key: str, place: str) -> Any:
 def text_at(value: Any, place: str) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value:
-        raise wrong(place, "a text", value)
+        raise wrong_value(place, "a text", value)
     return value
 
 
@@ -131,16 +131,16 @@ def texts_at(value: Any, place: str) -> list[str]:
 def flag_at(value: Any, place: str) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise wrong(place, "true or false", value)
+        raise wrong_value(place, "true or false", value)
     return value
 
 
 def count_at(value: Any, place: str) -> int:
     """A positive number, also as ``100k``."""
     if isinstance(value, str):
-        return cast(int, inside(place, lambda: parse_count(value, "the number")))
+        return cast(int, with_place(place, lambda: parse_count(value, "the number")))
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise wrong(place, "a positive number", value)
+        raise wrong_value(place, "a positive number", value)
     return value
 
 
@@ -149,7 +149,7 @@ def balance_at(value: Any, place: str) -> BalanceOptions | None:
     # here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
-    options: BalanceOptions | None = inside(place, lambda: balance_of(value))
+    options: BalanceOptions | None = with_place(place, lambda: balance_of(value))
     return options
 
 
@@ -171,10 +171,10 @@ def one_of(
 def region_at(value: Any, place: str) -> str:
     """The regions of a query, as text."""
     text = text_at(value, place)
-    return cast(str, inside(place, lambda: region_of(text)))
+    return cast(str, with_place(place, lambda: region_of(text)))
 
 
 def policy_at(value: Any, place: str) -> str:
     """A report policy, as text."""
-    inside(place, lambda: report_policy(value))
+    with_place(place, lambda: report_policy(value))
     return str(value)

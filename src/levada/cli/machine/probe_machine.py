@@ -29,7 +29,7 @@ def probe(out: Path | None, *, as_json: bool, by: By | None = None, root: Path =
     """Probes, and writes the file, or prints it. ``root``: a folder laid out as /sys. Raises
     ``UsageError``.
     """
-    machine, assumed = probed(root, by)
+    machine, assumed = measure_machine(root, by)
     for sentence in assumed:
         warnings.warn(sentence, stacklevel=2)
     put(out, machine, assumed, as_json=as_json)
@@ -37,7 +37,7 @@ def probe(out: Path | None, *, as_json: bool, by: By | None = None, root: Path =
 
 def put(out: Path | None, machine: Machine, assumed: Sequence[str], *, as_json: bool) -> None:
     """Writes a machine file, or prints it. Raises ``UsageError``."""
-    text = _json(machine) if as_json else written(machine, assumed)
+    text = _json(machine) if as_json else machine_text(machine, assumed)
     if out is None:
         print(text, end="")
         return
@@ -47,7 +47,7 @@ def put(out: Path | None, machine: Machine, assumed: Sequence[str], *, as_json: 
         raise UsageError(f"{out} cannot be written: {error.strerror}.") from error
 
 
-def probed(
+def measure_machine(
     root: Path, by: By | None = None, gauge: Gauge | None = None
 ) -> tuple[Machine, tuple[str, ...]]:
     """This machine, and a sentence for each thing about it that is assumed."""
@@ -74,7 +74,7 @@ def probed(
     return machine, (*layout.assumed, *_threads(root, layout), *measured.assumed)
 
 
-def written(machine: Machine, assumed: Sequence[str] = ()) -> str:
+def machine_text(machine: Machine, assumed: Sequence[str] = ()) -> str:
     """The text of a machine file, YAML; sentences as comments at its head."""
     lines = ["# Written by levada machine probe.", *(f"# {sentence}" for sentence in assumed)]
     for key, value in tell(machine).items():

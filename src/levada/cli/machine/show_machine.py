@@ -17,7 +17,7 @@ SHIPPED = ("server-a", "server-b")
 
 def show(file: str, *, as_json: bool) -> None:
     """Prints a machine; a file goes before a machine of the same name that comes with Levada."""
-    machine = named(file)
+    machine = load_machine(file)
     if as_json:
         print(json.dumps(tell(machine)))
         return
@@ -30,7 +30,7 @@ def show(file: str, *, as_json: bool) -> None:
     console.print(_table(machine, "bandwidth, MB/s", machine.bandwidth / 1e6))
 
 
-def named(file: str) -> Machine:
+def load_machine(file: str) -> Machine:
     """The machine of a file, else the one of that name that comes with Levada. Raises
     ``UsageError``.
     """

@@ -54,12 +54,12 @@ def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None =
     if path.suffix.lower() != ".svg":
         raise UsageError(f"{path} is no SVG by its ending.", hint=f"Say {path.stem}.svg.")
     try:
-        path.write_text(drawn(costs, flow, sent), encoding="utf-8")
+        path.write_text(draw(costs, flow, sent), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def drawn(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
+def draw(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
     """The picture as SVG; below it who has sent to whom, where that was counted."""
     lines = list(sentences(costs))
     if sent is not None and sent.bottleneck is not None:
@@ -72,14 +72,14 @@ def drawn(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> st
         for j, name in enumerate(column)
     }
     bottom = top + max(map(len, columns.values()), default=0) * (HIGH + 14) + LINE
-    below = traffic_matrix.of(sent)
+    below = traffic_matrix.matrix_of(sent)
     width = max(len(columns) * (WIDE + GAP), 900, below.width)
     body = [
         *(_text(20, LINE * (i + 1), line) for i, line in enumerate(lines)),
         *_heads(columns, costs, top),
         *_edges(flow, places),
         *(part for name, at in places.items() for part in _box(name, at, costs)),
-        *traffic_matrix.drawn(below, bottom),
+        *traffic_matrix.draw(below, bottom),
     ]
     return _PAGE.format(width=width, height=bottom + below.height, body="\n".join(body))
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from levada.cli.placement.group_by_operator import by_operator
-from levada.engine.placement.measured_send_graph import measured, measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph, read_send_graph
 from levada.errors import UsageError
 from levada.placement import placement_file as placements
 from levada.placement import sankey as chart
@@ -25,7 +25,9 @@ def export(
     """
     if file.is_dir():
         name = format_ or ("json" if out is None else format_of(out))
-        graph = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
+        graph = (
+            read_group_send_graph(file, slice_, groups) if groups else read_send_graph(file, slice_)
+        )
         _write(FORMATS[name].write(graph), out)
         return
     if not file.exists():

@@ -23,7 +23,7 @@ from levada.placement import placement_file as placements
 from levada.placement.cost import Score, by_lot, distant, in_vain, score
 from levada.placement.local_search_placer import evenest
 from levada.placement.metis import FEWEST
-from levada.placement.placers import PLACERS, fitting
+from levada.placement.placers import PLACERS, applicable_placers
 from levada.placement.problem import BOUND, Problem
 from levada.placement.send_graph import Load, SendGraph, Unit, add
 
@@ -183,8 +183,8 @@ def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem
 def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     answers = {}
     seen = replace(problem, graph=add(before), before=None) if before else problem
-    for name, placer in fitting(seen).items():
-        placement = placements.learned(placer, before, problem) if before else placer(problem)
+    for name, placer in applicable_placers(seen).items():
+        placement = placements.place_by_past(placer, before, problem) if before else placer(problem)
         scored = score(problem.graph, placement, problem.machines, problem.unit, problem.load)
         apart = problem.distance
         far = None if apart is None else distant(problem.graph, placement, apart, problem.unit)
@@ -216,7 +216,7 @@ def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:
     placers = {
         name: {"share": a.score.share, "rsd": a.score.rsd}
         | ({} if a.distant is None else {"distant": a.distant})
-        | {"machine": placements.named(problem.graph, a.place)}
+        | {"machine": placements.machines_by_task(problem.graph, a.place)}
         for name, a in answers.items()
     }
     return {

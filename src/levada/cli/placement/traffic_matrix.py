@@ -48,7 +48,7 @@ class Matrix:
         return LINE * 4 + CELL * len(self.sources) if self.title else 0
 
 
-def of(sent: FlowsStatus | None) -> Matrix:
+def matrix_of(sent: FlowsStatus | None) -> Matrix:
     """What is to be drawn."""
     if sent is None or not sent.edges:
         return Matrix("", (), (), {})
@@ -75,7 +75,7 @@ def _sorted(names: set[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (name == OUTPUT, flow_order(name))))
 
 
-def drawn(matrix: Matrix, top: int) -> Iterator[str]:
+def draw(matrix: Matrix, top: int) -> Iterator[str]:
     """The parts of an SVG, from so far down on."""
     if not matrix.title:
         return

@@ -23,7 +23,7 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
     if sent.pairs:
         yield f"Between places, in the slice {sent.slice}:"
         rows = [_pair(pair) for pair in sorted(sent.pairs, key=lambda p: -p.bytes)[:MOST]]
-        yield from aligned([("from", "to", "rows", "bytes", "of all rows", "predicted"), *rows], 2)
+        yield from align([("from", "to", "rows", "bytes", "of all rows", "predicted"), *rows], 2)
         yield from _left(len(sent.pairs), sum(p.share for p in sent.pairs[MOST:]), "rows")
     if sent.edges:
         yield f"Between tasks, in the slice {sent.slice}:"
@@ -31,18 +31,18 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
             (e.source, e.target, f"{e.rows:,}", f"{e.bytes:,}", f"{e.blobs:,}", f"{e.share:.1%}")
             for e in sent.edges[:MOST]
         ]
-        yield from aligned([("from", "to", "rows", "bytes", "blobs", "of all bytes"), *cells], 2)
+        yield from align([("from", "to", "rows", "bytes", "blobs", "of all bytes"), *cells], 2)
         yield from _left(len(sent.edges), sum(e.share for e in sent.edges[MOST:]), "bytes")
     if sent.tasks:
         loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MOST]
         heads = ("task", "CPU s", "times the mean", "rows", "of its stage's")
-        yield from aligned([heads, *map(_load, loads)])
+        yield from align([heads, *map(_load, loads)])
 
 
-def aligned(rows: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:
+def align(rows: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:
     """Rows in columns, of which the first are texts.
 
-    >>> list(aligned([("a", "n"), ("bb", "10")]))
+    >>> list(align([("a", "n"), ("bb", "10")]))
     ['a    n', 'bb  10']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -39,7 +39,9 @@ def add(
     if name is not None and len(queries) != 1:
         raise UsageError(f"--name is for one query, these are {len(queries)}.")
     names = [check_query_name(name or query.name) for query in queries]
-    outputs = {query: list(map(going, outs)) for query, outs in parse_outputs(to, names).items()}
+    outputs = {
+        query: list(map(destination_of, outs)) for query, outs in parse_outputs(to, names).items()
+    }
     for query, goings in outputs.items():
         for one in goings:  # what is wrong is told before anybody asks, or writes a secret
             Destination(one.url, one.said).target(query, "")
@@ -50,10 +52,10 @@ def add(
     tell(checkpoint, Request(new_id(), asked))
 
 
-def going(to: To) -> OutputSpec:
+def destination_of(to: To) -> OutputSpec:
     """An output as the engine's process understands it, which may run in another folder.
 
-    >>> going(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
+    >>> destination_of(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
     {'password': 'env:WORD'}
     """
     said = dict(to.options)
@@ -86,7 +88,7 @@ def _wait() -> None:
     time.sleep(LOOK)
 
 
-def said_of(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
+def parse_options(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
     """The options of a query by their words; those that are wrong are told before anybody asks."""
     options: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
     if empty_reports:

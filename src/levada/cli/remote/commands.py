@@ -88,11 +88,11 @@ def _add(
     """Add queries to the engine that runs on a checkpoint, all of them or none; exit codes are
     those of check.
     """
-    from levada.cli.remote.add_drop import add, said_of
+    from levada.cli.remote.add_drop import add, parse_options
 
     words = {"bounds": bounds, "t0": t0, "report": report, "entailment": entailment}
     life = {"until": until, "lifetime": lifetime, "region": region}
-    said = said_of({**words, **life}, empty_reports=empty_reports)
+    said = parse_options({**words, **life}, empty_reports=empty_reports)
     add(checkpoint, queries, name=name, dialect=dialect, said=said, to=to or ())
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from levada.cli import options as o
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada.cli.common_options import takes_queries
 
 _SERVER = "Server"
@@ -62,7 +62,7 @@ levada serve --read-only state --listen 127.0.0.1:8791
 
 @takes_queries
 def _serve(
-    arguments: Given,
+    arguments: CommandArguments,
     *,
     read_only: ReadOnly = None,
     listen: Listen = "127.0.0.1:8790",
@@ -123,7 +123,7 @@ def _serve(
         raise typer.Exit(code)
 
 
-def _names(arguments: Given, engine_options: Mapping[str, object]) -> list[str]:
+def _names(arguments: CommandArguments, engine_options: Mapping[str, object]) -> list[str]:
     """What has been said of an engine."""
     said = {"app": arguments.app, "stream": arguments.streams, "static": arguments.static}
     every = {**said, "dialect": arguments.dialect, **arguments.options, **engine_options}

@@ -58,11 +58,11 @@ def serve_only(
     settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
     # here: they take half a second to import
     from levada.core.checkpoint_facts import facts_of
-    from levada.server.run_server import bound, serve, shown_address
+    from levada.server.run_server import bind_socket, serve, shown_address
 
     facts_of(checkpoint)
     settings.check()
-    made = bound(settings.host, settings.port)
+    made = bind_socket(settings.host, settings.port)
     _say(f"{checkpoint} is served at {shown_address(made)}, read-only.")
     serve(settings, made)
 
@@ -85,14 +85,14 @@ def serve(app: App, wish: Wish) -> int:
     from levada.checkpoint.result_index import Keep
     from levada.cli.app.run_app import run_app
     from levada.language.warnings.warning import QuerySlip
-    from levada.server.run_server import ServerSupervisor, bound, shown_address
+    from levada.server.run_server import ServerSupervisor, bind_socket, shown_address
 
     Keep.parse(wish.keep)
     limits = ",".join(filter(None, (SERVED, app.options.limits)))
     app = replace(app, options=replace(app.options, limits=limits))
     if app.options.out != STDOUT:
         settings = replace(settings, letters=Path(app.options.out))
-    made = bound(settings.host, settings.port)
+    made = bind_socket(settings.host, settings.port)
     _say(f"{settings.root} is served at {shown_address(made)}.")
     warnings.showwarning = BoundedWarnings(time.monotonic)
     warnings.simplefilter("always", QuerySlip)  # Python would keep each text that was shown

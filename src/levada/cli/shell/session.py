@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from levada.cli.app.app_file import App, QuerySource
-from levada.cli.app.prepare_queries import settled
+from levada.cli.app.prepare_queries import with_columns
 from levada.cli.argument_parsing import parse_static, parse_stream
 from levada.cli.tables.answer_table import Answer
 from levada.cli.tables.table_cells import Times, prefixes_of
@@ -79,4 +79,4 @@ def _with_unique_names(config: StreamConfig) -> StreamConfig:
     """
     if config.path == STDIN:
         raise UsageError(f"The stream {config.name} cannot be what is typed.", hint="Say a file.")
-    return settled(config)
+    return with_columns(config)

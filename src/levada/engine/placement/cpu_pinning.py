@@ -21,7 +21,7 @@ from levada.runtime.spark.spark_settings import shares_host
 OFF = "off"
 
 
-def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | None:
+def read_pinning(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | None:
     """The processors of each place of the machine file ``pin``; None if that is "" or ``off``. Says
     what is bound. Raises ``UsageError``.
     """

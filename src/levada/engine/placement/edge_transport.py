@@ -61,12 +61,13 @@ def carried_status(stats: TransportStats | None) -> CarriedStatus | None:
     return CarriedStatus(*_sum(list(stats.stages.values())), stats.missed, stats.rest)
 
 
-def carried(status: CarriedStatus | None) -> Iterator[str]:
+def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
     """What is told of blobs, if some went from process to process.
 
-    >>> print(*carried(CarriedStatus(12, 4_000_000, 30, 9_000, 1, 16)))  # doctest: +ELLIPSIS
+    >>> carried = CarriedStatus(12, 4_000_000, 30, 9_000, 1, 16)
+    >>> print(*describe_transport(carried))  # doctest: +ELLIPSIS
     12 blobs (4.0 MB) went by file on one host, 30 (0.0 MB) through the shuffle. In 1 job a file ...
-    >>> list(carried(CarriedStatus()))
+    >>> list(describe_transport(CarriedStatus()))
     []
     """
     if status is None or not (status.filed or status.shuffled or status.missed):

@@ -28,14 +28,19 @@ import numpy as np
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.manifest import LearningStep, Manifest
 from levada.core.array_types import Ints
-from levada.engine.placement.measured_send_graph import by_group, counted_by, known, still_there
-from levada.engine.placement.placement_options import LEARN, PlacementOption, read_wish
+from levada.engine.placement.measured_send_graph import (
+    by_group,
+    group_resolution,
+    select_attributed,
+    select_current,
+)
+from levada.engine.placement.placement_options import LEARN, PlacementOption, read_placement
 from levada.errors import UsageError
 from levada.placement import placement_file as placements
 from levada.placement.annealing import attach
 from levada.placement.baseline_placers import by_weight
 from levada.placement.cost import share
-from levada.placement.local_search_placer import evenest, present, refined
+from levada.placement.local_search_placer import evenest, present, refine_placement
 from levada.placement.placement_file import FINEST, finest, group_number, is_group
 from levada.placement.problem import BOUND, Problem, net
 from levada.placement.send_graph import SendGraph
@@ -106,7 +111,7 @@ class Learner:
             )
         in_turn = tuple(p % machines for p in range(table.partitions))
         placed = TaskPlacement(LEARN, machines, Uniform(machines), in_turn)
-        wish = read_wish(root / FILE) if (root / FILE).exists() else None
+        wish = read_placement(root / FILE) if (root / FILE).exists() else None
         if wish is None or wish.machines != machines:
             return placed
         self._groups = wish.groups
@@ -144,10 +149,10 @@ class Learner:
         plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
         every = list(key_group_counters.read_slice(root, manifest, slice_))
-        if (by := counted_by(every)) < FINEST:
+        if (by := group_resolution(every)) < FINEST:
             return [], f"The slice {slice_} was counted by {by:,} groups: nothing is learned."
-        there = still_there(every, plan)
-        blocks = known(there)
+        there = select_current(every, plan)
+        blocks = select_attributed(there)
         if not _rows(blocks):
             return [], f"In the slice {slice_} nothing was sent to groups: nothing is learned."
         remarks = [
@@ -177,9 +182,9 @@ class Learner:
                 int(STEP * len(graph.tasks)),
             )
         place = _search(replace(problem, before=before, moves=moves))
-        named = placements.named(graph, place)
+        named = placements.machines_by_task(graph, place)
         readers = {name: at for name, at in named.items() if not is_group(name)}
-        between = tuple(map(tuple, placements.told_between(graph, place, self.now.machines)))
+        between = tuple(map(tuple, placements.predicted_between(graph, place, self.now.machines)))
         groups = finest(named, FILE)
         return (
             PlacementOption(FILE, self.now.machines, groups, readers, between=between),
@@ -209,9 +214,11 @@ def _search(problem: Problem) -> Ints:
     asked for, as where the load of a slice is on one machine, it becomes no less even than it is.
     """
     try:
-        return refined(problem)
+        return refine_placement(problem)
     except UsageError:
-        return refined(replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9)))
+        return refine_placement(
+            replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9))
+        )
 
 
 def _with_readers(wish: PlacementOption, placed: TaskPlacement) -> TaskPlacement:

@@ -21,7 +21,7 @@ from levada.runtime.placement.key_group_counters import Block
 from levada.runtime.placement.send_graph import SentCounts
 
 
-def measured(root: Path, slice_: str | None) -> SendGraph:
+def read_send_graph(root: Path, slice_: str | None) -> SendGraph:
     """The send graph of a slice; without one, of the last. Raises ``UsageError`` and
     ``CheckpointError``.
     """
@@ -29,7 +29,7 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
     return graph_of(send_graph.read_slice(str(root), manifest, name))
 
 
-def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
+def read_group_send_graph(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """The send graph of a slice with groups as tasks: what each reader and each group has sent to
     each. Left out, with a warning, are operators that no query has any more, and partial aggregates
     of several groups. Raises UsageError if it was counted by fewer groups.
@@ -37,15 +37,15 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     check_groups(groups)
     manifest, name = _slice(root, slice_)
     every = list(key_group_counters.read_slice(str(root), manifest, name))
-    if (finest := counted_by(every)) < groups:
+    if (finest := group_resolution(every)) < groups:
         raise UsageError(
             f"The slice {name} was counted by {finest:,} groups, and {groups:,} are asked for.",
             hint=f"Say --groups {finest}, or run with --slice 1d,groups={groups}.",
         )
-    there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
+    there = select_current(every, plan_of(root, facts_of(root), manifest.plan))
     if less := _missing_rows(every, there):
         _warn(f"{less} were for operators that no query has any more: they are left out.")
-    sure = known(there)
+    sure = select_attributed(there)
     if less := _missing_rows(there, sure):
         _warn(
             f"{less} are partial aggregates, each added up out of several groups: no group has "
@@ -54,7 +54,7 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     return by_group(sure, groups)
 
 
-def counted_by(blocks: Iterable[Block]) -> int:
+def group_resolution(blocks: Iterable[Block]) -> int:
     """By how many groups all of these were counted, at least."""
     return min((block.of for block in blocks), default=FINEST)
 
@@ -69,12 +69,12 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, stacklevel=3)
 
 
-def still_there(blocks: Iterable[Block], plan: Plan) -> list[Block]:
+def select_current(blocks: Iterable[Block], plan: Plan) -> list[Block]:
     """What was sent to operators that a plan has."""
     return [b for b in blocks if b.node < 0 or b.node in plan.nodes]
 
 
-def known(blocks: Iterable[Block]) -> list[Block]:
+def select_attributed(blocks: Iterable[Block]) -> list[Block]:
     """What readers have sent, and what has been sent of which it is known from what group. What is
     left are partial aggregates of several groups, which are by task.
     """
@@ -85,7 +85,7 @@ def by_group(blocks: list[Block], groups: int) -> SendGraph:
     """What readers and groups have sent to groups as a graph: the readers, then the groups that
     have sent or got rows. There are at most as many as rows were counted by.
     """
-    assert groups <= counted_by(blocks), "counts say nothing of finer groups"
+    assert groups <= group_resolution(blocks), "counts say nothing of finer groups"
     names = sorted({b.sender for b in blocks if b.sources is None})
     readers = {name: i for i, name in enumerate(names)}
     every = len(readers) + groups  # vertices that there could be

@@ -40,7 +40,7 @@ class PlacementOption:
         return self.machines * math.ceil(cores / self.machines)
 
 
-def read_wish(place: str | os.PathLike[str]) -> PlacementOption | None:
+def read_placement(place: str | os.PathLike[str]) -> PlacementOption | None:
     """What ``place`` asks for: a file, or nothing ("", off); nothing, too, where the file says that
     no placement helps, which is told. Raises UsageError.
     """
@@ -105,4 +105,4 @@ def parse_placement_option(
     place: str | os.PathLike[str], master: str
 ) -> PlacementOption | LearnPlacementOption | None:
     """What ``place`` asks for: that it is learned, a file, or nothing. Raises UsageError."""
-    return read_learning(place, master) or read_wish(place)
+    return read_learning(place, master) or read_placement(place)

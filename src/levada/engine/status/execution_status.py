@@ -15,7 +15,7 @@ from levada.engine.status.partition_count_status import (
     DegreeStatus,
     degree_rows,
     degree_status,
-    degree_told,
+    describe_degree,
 )
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.admission_control import sentence
@@ -127,7 +127,7 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
     if costs.partitions:
         yield _partitions_text(costs.partitions, costs.over)
     if costs.degree is not None:
-        yield from degree_told(costs.degree, costs.over)
+        yield from describe_degree(costs.degree, costs.over)
     if costs.delay is not None:
         yield sentence(Delayed(**asdict(costs.delay)))
 
@@ -159,7 +159,7 @@ def _last_choice_text(choice: ChoiceStatus) -> str:
     return f"{head}: {choice.took:,.1f} ms, predicted {predicted:,.1f}{''.join(others)}."
 
 
-def named(costs: Costs, plan: Plan) -> CostsStatus:
+def with_operator_names(costs: Costs, plan: Plan) -> CostsStatus:
     """What a manifest has, with operators by their names in place of their numbers."""
     parts = {
         f"{type(plan.nodes[int(name)].step).__name__} {name}"

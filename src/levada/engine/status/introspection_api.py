@@ -19,7 +19,7 @@ from levada.engine.registry import Registry
 from levada.engine.status.status import (
     Status,
     clock_step,
-    living,
+    live_streams,
     progress_of,
     sources_away,
     status_of,
@@ -118,7 +118,7 @@ class IntrospectionApi:
         """
         if self._driver is None or self._driver.epochs.plan is None:
             return {}
-        return living(self._driver.last, self._driver.epochs.plan)
+        return live_streams(self._driver.last, self._driver.epochs.plan)
 
     def _await_spark(self) -> None:
         """Waits until epochs run where they will, once it has been started."""

@@ -64,11 +64,11 @@ def degree_status(degree: Degree | None) -> DegreeStatus | None:
     )
 
 
-def degree_told(status: DegreeStatus, now: int) -> Iterator[str]:
+def describe_degree(status: DegreeStatus, now: int) -> Iterator[str]:
     """Who says it, and the last changes, with their reasons.
 
     >>> one = ResizedStatus(40, 4, 2, 60.0, 45.0, "it is predicted", 47.5)
-    >>> for sentence in degree_told(DegreeStatus("model", 4, {}, {}, {}, [one]), 2):
+    >>> for sentence in describe_degree(DegreeStatus("model", 4, {}, {}, {}, [one]), 2):
     ...     print(sentence)
     Partitions: 2, as the model says, of 4 at most.
     From epoch 40: 2 partitions, not 4, since it is predicted; measured 47.5 ms an epoch.

@@ -23,7 +23,7 @@ from pathlib import Path
 from levada.checkpoint.checkpoint_folder import catalog_of, newest_manifest
 from levada.core.checkpoint_facts import facts_of
 from levada.core.frozen import frozen
-from levada.engine.status.sharing_status import RelaxedStatus, relaxed
+from levada.engine.status.sharing_status import RelaxedStatus, relaxed_joins
 from levada.errors import CheckpointError
 from levada.plan.migration.migration import show_switches
 from levada.plan.sharing.decision_log import Looked, Site, show_orders
@@ -55,7 +55,7 @@ class Operator:
 
 
 @frozen
-class RunTold:
+class SharingReport:
     """What the queries of a checkpoint share after an epoch."""
 
     epoch: int
@@ -72,7 +72,7 @@ class RunTold:
     kept: tuple[Kept, ...] = ()
 
 
-def tell_run(root: Path) -> RunTold:
+def read_sharing_report(root: Path) -> SharingReport:
     """What is told of a checkpoint. Raises ``CheckpointError``."""
     facts, last = facts_of(root), newest_manifest(root)
     if last is None:
@@ -81,13 +81,13 @@ def tell_run(root: Path) -> RunTold:
     parts = {} if last.costs is None else last.costs.parts
     kept = decision_log_file.read(root)
     nodes = describe(topology)
-    return RunTold(
+    return SharingReport(
         last.epoch,
         len(topology.queries),
         sum(len(node.members) for node in nodes),
         sum(len(member.queries) for node in nodes for member in node.members),
         tuple(_shared_operators(topology, parts, last.met)),
-        tuple(relaxed(last.met)),
+        tuple(relaxed_joins(last.met)),
         kept.sites,
         kept.apart,
         tuple(kept.log),
@@ -123,14 +123,14 @@ def _shared_operators(
             )
 
 
-def show_run(report: RunTold) -> str:
+def show_run(report: SharingReport) -> str:
     """The text form."""
     queries = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'}"
     head = f"{queries} after epoch {report.epoch:,}: {report.operators:,} operators"
     return "\n".join([f"{head}; apart they would be {report.apart}", *_lines(report)])
 
 
-def _lines(report: RunTold) -> Iterator[str]:
+def _lines(report: SharingReport) -> Iterator[str]:
     yield from ("shared",) if report.shared else ()
     for one in report.shared:
         operator = f"{one.operator}: {one.members} for {one.apart}{_measured_text(one)}"

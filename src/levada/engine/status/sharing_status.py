@@ -75,10 +75,10 @@ class RelaxedStatus:
     work: float
 
 
-def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
+def relaxed_joins(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
     """What has been counted of each, by node and member.
 
-    >>> [one.join for one in relaxed({"3 0": [600, 0, 0, 0], "7 0": [100, 900, 30, 100]})]
+    >>> [one.join for one in relaxed_joins({"3 0": [600, 0, 0, 0], "7 0": [100, 900, 30, 100]})]
     ['Join 7']
     """
     for at, counts in met.items():

@@ -32,11 +32,15 @@ from levada.core.names import display_name, is_derived, is_left
 from levada.engine.delivery.delivery_lag import OutputStatus, outputs_of
 from levada.engine.placement.edge_transport import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
-from levada.engine.status.execution_status import CostsStatus, LearningStepStatus, named
+from levada.engine.status.execution_status import (
+    CostsStatus,
+    LearningStepStatus,
+    with_operator_names,
+)
 from levada.engine.status.join_strategy_status import FormStatus, forms
 from levada.engine.status.query_charges import charges
 from levada.engine.status.rebalance_status import BalanceStatus, balance_status
-from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed, shares
+from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed_joins, shares
 from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
 from levada.engine.suspended_queries import Suspension, describe_suspension, read_suspended
 from levada.errors import CheckpointError
@@ -265,15 +269,15 @@ def status_of(
     queries = tuple([
         replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in statuses
     ])  # fmt: skip
-    streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
+    streams = {name: counts_of(record) for name, record in live_streams(manifest, plan).items()}
     why = {name: describe_suspension(name, s) for name, s in (suspended or {}).items()}
     return Status(
         manifest.epoch, manifest.ended, streams, queries, why,
         placed=_placed_status(manifest.placed), balance=balance_status(manifest.balanced),
-        costs=None if manifest.costs is None else named(manifest.costs, plan),
+        costs=None if manifest.costs is None else with_operator_names(manifest.costs, plan),
         pinned=_pinned_status(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
-        relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
+        relaxed=tuple(relaxed_joins(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
         carried=carried_status(manifest.carried), static=manifest.loaded,
         goes_over=tuple(plan.nodes[node].members.query_at(member) for node, member in plan.muted),
     )  # fmt: skip
@@ -361,7 +365,7 @@ def _all_runs_totals(manifest: Manifest) -> AllRunsTotals:
     return AllRunsTotals(manifest.epoch, elements, manifest.results)
 
 
-def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
+def live_streams(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     """The streams by their names for people: those from outside, and those made and read here."""
     streams = manifest.streams.items()
     return {

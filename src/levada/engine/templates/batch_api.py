@@ -9,7 +9,7 @@ from levada.engine.query import Query
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.templates.parameter_tables import Rows
-from levada.engine.templates.query_per_row import RowQueryTemplate, rows_told
+from levada.engine.templates.query_per_row import RowQueryTemplate, name_failing_row
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
 
 
@@ -58,5 +58,5 @@ class BatchRegistrationApi:
         asked = RowQueryTemplate(text, name, dialect)
         with self._registry.lock:
             batch = asked.asked(table, options or options_of(said), self._registry.free_name)
-            with rows_told(batch):
+            with name_failing_row(batch):
                 return self.register_all(batch)

@@ -17,8 +17,8 @@ from levada.core.names import check_query_name
 from levada.engine.query_request import QueryRequest
 from levada.engine.templates.parameter_tables import Rows, table_of
 from levada.engine.templates.template_columns import (
-    columned,
-    columned_name,
+    parse_name_template,
+    parse_text_template,
     places_of,
     without_columns,
 )
@@ -43,7 +43,10 @@ class RowQueryTemplate:
         """The queries of a table. Raises ``UsageError`` that names row and column."""
         there = table_of(table)
         spoken = dialect_of(without_columns(self.text), self.dialect).name
-        text, name = columned(self.text, cql=spoken == "cql"), columned_name(self.name)
+        text, name = (
+            parse_text_template(self.text, cql=spoken == "cql"),
+            parse_name_template(self.name),
+        )
         if not text.columns:
             raise UsageError(
                 "The text names no column of the table.",
@@ -86,7 +89,7 @@ def _of_row(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def rows_told(batch: Sequence[QueryRequest]) -> Iterator[None]:
+def name_failing_row(batch: Sequence[QueryRequest]) -> Iterator[None]:
     """Notes on an error of which row it is."""
     try:
         yield

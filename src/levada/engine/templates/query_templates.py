@@ -178,7 +178,7 @@ def _prepare_marked(
     for i, hole in enumerate(holes):
         for at in hole.places:
             tokens[at] = mark(hole.kind, i, twin=twin)
-    return prepare(replace(text.asked, text=joined(text.constants.pieces, tokens)), known)
+    return prepare(replace(text.asked, text=join_text(text.constants.pieces, tokens)), known)
 
 
 def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
@@ -193,7 +193,7 @@ def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
     )
 
 
-def joined(pieces: Sequence[str], tokens: Sequence[str]) -> str:
+def join_text(pieces: Sequence[str], tokens: Sequence[str]) -> str:
     """The text of these pieces and tokens, in turn."""
     between = [part for pair in zip(pieces, tokens, strict=False) for part in pair]
     return "".join([*between, pieces[-1]])

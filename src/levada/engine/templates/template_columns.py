@@ -88,10 +88,10 @@ class TextTemplate:
         return "".join(parts)
 
 
-def columned(text: str, *, cql: bool) -> TextTemplate:
+def parse_text_template(text: str, *, cql: bool) -> TextTemplate:
     """The columns in a query's text.
 
-    >>> columned("?x <e:{{p}}> {{v}}", cql=False).columns
+    >>> parse_text_template("?x <e:{{p}}> {{v}}", cql=False).columns
     ('p', 'v')
     """
     writers: Mapping[str, Write] = {"iri": _in_iri, "text": _in_cql if cql else _in_text}
@@ -108,7 +108,7 @@ def columned(text: str, *, cql: bool) -> TextTemplate:
     return TextTemplate((*pieces, text[at:]), tuple(columns), tuple(hole_writers))
 
 
-def columned_name(name: str) -> TextTemplate:
+def parse_name_template(name: str) -> TextTemplate:
     """The columns in the name of queries."""
     parts = _HOLE.split(name)
     columns = tuple(parts[1::2])

@@ -79,7 +79,7 @@ def _unplaced(problem: Problem, replication: Longs) -> Longs:
     return wide
 
 
-def scattered(problem: Problem, replication: Longs, seed: int) -> Longs:
+def scatter(problem: Problem, replication: Longs, seed: int) -> Longs:
     """Each replica on a core drawn from all: what a system does that knows no distances."""
     check_room(problem, replication)
     cores = np.repeat(np.arange(problem.places), problem.arrays.room[:-1])

@@ -87,7 +87,7 @@ class Plan:
         return other is None or (self.within, self.throughput) > (other.within, other.throughput)
 
 
-def judged(model: Model, problem: Problem, counts: Longs) -> Plan:
+def evaluate_plan(model: Model, problem: Problem, counts: Longs) -> Plan:
     """A plan with what the model says of it."""
     wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, :-1] = counts
@@ -111,7 +111,7 @@ def _place(
     cut = metis(problem, replication, search.seed)
     best: Plan | None = None
     for counts in simple + ([cut] if cut is not None else []):
-        plan = judged(model, problem, counts)
+        plan = evaluate_plan(model, problem, counts)
         best = plan if plan.better(best) else best
     assert best is not None, "first fit always gives a plan"
     searched = branch(
@@ -123,7 +123,7 @@ def _place(
         best_fit=search.best_fit,
         nodes=search.nodes,
     )
-    plan = judged(model, problem, searched.counts)
+    plan = evaluate_plan(model, problem, searched.counts)
     return (plan if plan.better(best) else best), searched
 
 
@@ -152,12 +152,12 @@ def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
 
 def _search_plan(model: Model, problem: Problem, search: Search) -> Plan:
     end = search.clock() + search.seconds
-    best = scaled(model, problem, search)
+    best = scale_up(model, problem, search)
     starts = [best.counts]
     for cost in balances(problem):
         if search.clock() >= end:
             return best
-        starts.append(place(model, problem, balanced(problem, cost), search).counts)
+        starts.append(place(model, problem, balance_cores(problem, cost), search).counts)
     for i, counts in enumerate(starts):
         if search.clock() >= end:
             return best
@@ -165,12 +165,12 @@ def _search_plan(model: Model, problem: Problem, search: Search) -> Plan:
         refined_counts = refine(
             model, problem, counts, seed=seed, steps=search.steps, replicate=True
         )
-        plan = judged(model, problem, refined_counts)
+        plan = evaluate_plan(model, problem, refined_counts)
         best = plan if plan.better(best) else best
     return best
 
 
-def scaled(model: Model, problem: Problem, search: Search) -> Plan:
+def scale_up(model: Model, problem: Problem, search: Search) -> Plan:
     """Algorithm 1."""
     best: Plan | None = None
     end = search.clock() + search.seconds
@@ -281,7 +281,7 @@ def balances(problem: Problem) -> list[Doubles]:
     return [a.cost * a.flow + part * fetch for part in (0.0, 0.5, 1.0)]
 
 
-def balanced(problem: Problem, cost: Doubles) -> Longs:
+def balance_cores(problem: Problem, cost: Doubles) -> Longs:
     """All cores, each operator its part by cost and one at least: the next core always goes to the
     operator whose replicas have most to do.
     """

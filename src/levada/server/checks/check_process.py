@@ -101,11 +101,11 @@ def _write_line(line: bytes) -> None:
 def _reply(order: Order, known: Callable[[], NameScope], folders: list[Path]) -> Reply:
     try:
         names = None if order.task.kind == "sparql" else known()  # the task's limits begin here
-        bound(order.seconds, order.memory)
+        limit_process(order.seconds, order.memory)
         try:
             return Reply(answer(order.task, lambda: names or NameScope()))
         finally:
-            bound()
+            limit_process()
     except MemoryError:
         return Reply(ends=True)
     except Exception as error:
@@ -117,7 +117,7 @@ def _reply(order: Order, known: Callable[[], NameScope], folders: list[Path]) ->
         return Reply(None, problem.status, problem.detail, problem.said, problem.headers, log)
 
 
-def bound(seconds: float | None = None, memory: int = 0) -> None:
+def limit_process(seconds: float | None = None, memory: int = 0) -> None:
     """Lets this process take so many more seconds of CPU and bytes of memory; None: any."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = None if seconds is None else math.ceil(used.ru_utime + used.ru_stime + seconds)

@@ -166,10 +166,12 @@ class EventStream:
         ).encode()
 
 
-def wanted(queries: Sequence[str], said: str | None, *, one: bool) -> dict[str, int | None]:
+def parse_positions(
+    queries: Sequence[str], said: str | None, *, one: bool
+) -> dict[str, int | None]:
     """How far a client has come, as its ``Last-Event-ID`` says. Raises ``Problem`` 400.
 
-    >>> wanted(["hot", "cold"], "hot=4000", one=False)
+    >>> parse_positions(["hot", "cold"], "hot=4000", one=False)
     {'hot': 4000, 'cold': None}
     """
     after: dict[str, int | None] = dict.fromkeys(queries)

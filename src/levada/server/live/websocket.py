@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from starlette.types import Send
 from starlette.websockets import WebSocket
 
-from levada.server.app_state import served
-from levada.server.live.sse import EventStream, wanted
+from levada.server.app_state import state_of
+from levada.server.live.sse import EventStream, parse_positions
 from levada.server.result_routes import names_of, plan_of_query
 
 DONE, REVOKED = 1000, 1008  # RFC 6455, 7.4.1: there is no more; against a policy
@@ -68,5 +68,5 @@ async def events_socket(socket: WebSocket) -> None:
 
 async def _follow(socket: WebSocket, names: Sequence[str], *, one: bool) -> None:
     said = socket.headers.get("last-event-id") or socket.query_params.get("after")
-    stream = EventSocket(served(socket).feed, wanted(names, said, one=one), one=one)
+    stream = EventSocket(state_of(socket).feed, parse_positions(names, said, one=one), one=one)
     await stream(socket.scope, socket.receive, socket.send)

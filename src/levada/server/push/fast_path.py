@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from levada.server.problem_json import refused
+from levada.server.problem_json import refusal_response
 from levada.server.route import Endpoint
 
 OnFault = Callable[[Request, Exception], Awaitable[Response]]
@@ -42,7 +42,7 @@ class FastPathMiddleware:
         try:
             response = await self._post(request)
         except Exception as error:
-            if (answer := refused(request, error)) is None:
+            if (answer := refusal_response(request, error)) is None:
                 await (await self._on_fault(request, error))(scope, receive, send)
                 raise  # the log has it
             response = answer

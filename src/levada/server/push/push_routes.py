@@ -19,7 +19,7 @@ from levada.connectors.spool.push_spool import PushLog, is_pushed
 from levada.core.clock import CLOCK
 from levada.core.event_time import MIN
 from levada.errors import LevadaError
-from levada.server.app_state import ServerState, body_of, limits_of, off_loop, served, slot_of
+from levada.server.app_state import ServerState, body_of, limits_of, off_loop, slot_of, state_of
 from levada.server.problem_json import Json, Problem
 from levada.server.push.push_validation import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.push_writer import Body, Pusher
@@ -30,7 +30,7 @@ SMALL = 4096  # bytes
 
 async def push_rows(request: Request) -> Response:
     """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
-    server, config = served(request), _stream(request)
+    server, config = state_of(request), _stream(request)
     form = format_of_body(config, request.headers.get("content-type", ""))
     complete = _complete(request, config)
     key = request.headers.get("idempotency-key", "")
@@ -101,7 +101,7 @@ def _complete(request: Request, config: StreamConfig) -> int:
 
 def _stream(request: Request) -> StreamConfig:
     """The pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
-    server, name = served(request), request.path_params["stream"]
+    server, name = state_of(request), request.path_params["stream"]
     if server.settings.read_only:
         raise Problem(403, "This server is read-only.")
     config = server.facts.now().streams.get(name)

@@ -29,8 +29,8 @@ from levada.server.app_state import (
     limits_of,
     off_loop,
     one_by_one,
-    served,
     slot_of,
+    state_of,
     token_of,
 )
 from levada.server.problem_json import Json, Problem
@@ -52,7 +52,7 @@ async def put_stream(request: Request) -> Response:
     a JSON object; without one its elements are lines of N-Quads with their times.
     """
     check_role(request, Role.REGISTER)
-    server, name = served(request), _name(request)
+    server, name = state_of(request), _name(request)
     options = await _options(request)
     asked = StreamConfig.of(name, PUSH, **options)
     push_spool(asked, Path())  # whether it can be one
@@ -82,7 +82,7 @@ async def _put(
 async def delete_stream(request: Request) -> Response:
     """Takes a stream that is pushed away; what of it has not been read is not read any more."""
     check_role(request, Role.REGISTER)
-    server, name = served(request), _name(request)
+    server, name = state_of(request), _name(request)
     async with one_by_one(server, of_stream(name)):
         return await _delete(request, server, name)
 
@@ -103,7 +103,7 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
 
 def _name(request: Request) -> str:
     """The stream's name. Raises ``Problem`` 400, 403, ``UsageError``."""
-    if served(request).settings.read_only:
+    if state_of(request).settings.read_only:
         raise Problem(403, "This server is read-only.")
     name = request.path_params["stream"]
     if len(name) > LONGEST:
@@ -146,7 +146,7 @@ def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
 
 async def _ask_engine(request: Request, wish: Wish) -> Answer:
     """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
-    server = served(request)
+    server = state_of(request)
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
     if answer.refused:

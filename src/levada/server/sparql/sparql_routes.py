@@ -22,12 +22,12 @@ from levada.server.app_state import (
     limits_of,
     off_loop,
     run_check,
-    served,
+    state_of,
     token_of,
     while_there,
 )
 from levada.server.checks.check_tasks import Task
-from levada.server.content_negotiation import preferred
+from levada.server.content_negotiation import choose_media_type
 from levada.server.problem_json import Problem
 from levada.server.settings import Limits
 from levada.server.sparql.query_process import Ask, answer
@@ -102,7 +102,7 @@ def _parse_request(said: Sequence[tuple[str, str]]) -> Asked:
 
 
 async def _answer(request: Request, asked: Asked) -> Response:
-    server, limits = served(request), limits_of(request)
+    server, limits = state_of(request), limits_of(request)
     if len(asked.text.encode()) > limits.text:
         message = f"The text of a query has at most {limits.text:,} bytes."
         raise Problem(413, message, limit="text")
@@ -156,7 +156,7 @@ def _choose_format(request: Request, query: str) -> tuple[str, str]:
 
 
 def _negotiate(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
-    if media := preferred(request.headers.get("accept", ""), [*able]):
+    if media := choose_media_type(request.headers.get("accept", ""), [*able]):
         return able[media], media
     raise Problem(406, "The answer cannot be had like that.", available=list(able))
 
@@ -167,7 +167,7 @@ def _endpoint(request: Request) -> str:
 
 
 async def _describe(request: Request) -> Response:
-    server = served(request)
+    server = state_of(request)
     word, media = _negotiate(request, GRAPHS)
     there = await off_loop(lambda: graphs_there(server))
     gives = [*SOLUTIONS, *TABLES, *GRAPHS]

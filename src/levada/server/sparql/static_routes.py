@@ -19,8 +19,8 @@ from levada.checkpoint.request_files import Content
 from levada.checkpoint.request_files import Request as Wish
 from levada.connectors.ingest.static_files import StaticFile
 from levada.engine.status.request_client import RefusedError, ask, new_id
-from levada.server.app_state import ServerState, body_of, limits_of, off_loop, served, slot_of
-from levada.server.content_negotiation import matches, preferred
+from levada.server.app_state import ServerState, body_of, limits_of, off_loop, slot_of, state_of
+from levada.server.content_negotiation import choose_media_type, matches
 from levada.server.problem_json import Json, Problem
 from levada.server.query_routes import pause
 from levada.server.sparql.graph_content import content_of, files_of, triples_sent
@@ -32,7 +32,7 @@ _BASE = "urn:levada:static"
 
 async def list_static(request: Request) -> Response:
     """The static graphs that there are."""
-    server = served(request)
+    server = state_of(request)
     files = (await off_loop(server.facts.now)).setup.static
     graphs = sorted({graph for file in files for graph in file.graphs}, key=str)
     return Json({"static": [_graph_fields(files_of(files, graph), graph) for graph in graphs]})
@@ -49,9 +49,9 @@ def _graph_fields(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
 
 async def get_static(request: Request) -> Response:
     """What is in one static graph, as N-Triples."""
-    server, graph = served(request), _graph(request)
+    server, graph = state_of(request), _graph(request)
     files = await _files(server, graph)
-    media = preferred(request.headers.get("accept", ""), GIVES)
+    media = choose_media_type(request.headers.get("accept", ""), GIVES)
     if not media:
         raise Problem(406, "A static graph is sent as N-Triples.", available=list(GIVES))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
@@ -65,7 +65,7 @@ async def get_static(request: Request) -> Response:
 
 async def put_static(request: Request) -> Response:
     """Other content for a static graph that was declared replaceable."""
-    server, graph = served(request), _graph(request)
+    server, graph = state_of(request), _graph(request)
     await _check_replaceable(server, graph)
     data = await body_of(request, limits_of(request).body, "A graph")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -76,14 +76,14 @@ async def put_static(request: Request) -> Response:
 
 async def delete_static(request: Request) -> Response:
     """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
-    server, graph = served(request), _graph(request)
+    server, graph = state_of(request), _graph(request)
     await _check_replaceable(server, graph)
     return await _replace(request, graph, b"")
 
 
 async def _replace(request: Request, graph: str | None, lines: bytes) -> Response:
     """What the engine answers. Raises ``Problem``, ``EngineError``."""
-    server = served(request)
+    server = state_of(request)
     wish = Wish(new_id(), content=Content(graph))
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause, lines))

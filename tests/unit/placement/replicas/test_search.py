@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from levada.core.array_types import Longs
 from levada.core.machine_file import shipped_machine
 from levada.errors import UsageError
-from levada.placement.replication.baseline_plans import first_fit, metis, round_robin, scattered
+from levada.placement.replication.baseline_plans import first_fit, metis, round_robin, scatter
 from levada.placement.replication.branch_and_bound import branch, interchangeable
 from levada.placement.replication.dataflow import Graph, Operator, Stream
 from levada.placement.replication.example_applications import word_count
@@ -27,14 +27,14 @@ from levada.placement.replication.local_search import refine
 from levada.placement.replication.model_arrays import Problem, problem
 from levada.placement.replication.rlas import (
     Search,
-    balanced,
+    balance_cores,
     balances,
     bottleneck,
-    judged,
+    evaluate_plan,
     oversupply,
     place,
     rlas,
-    scaled,
+    scale_up,
 )
 from levada.placement.replication.throughput_models import MODELS, evaluate
 
@@ -76,14 +76,14 @@ def test_without_best_fit_and_compression_the_answer_is_the_best_of_all(
     model: str, seed: int
 ) -> None:
     given, replication = small(np.random.default_rng(seed))
-    plans = [judged(MODELS[model], given, c) for c in all_plans(given, replication)]
+    plans = [evaluate_plan(MODELS[model], given, c) for c in all_plans(given, replication)]
     right = max((p.throughput for p in plans if p.within), default=0.0)
     nothing = (np.zeros((given.operators, given.places), np.int64), 0.0)
     found = branch(MODELS[model], given, replication, nothing, ratio=1, best_fit=False, nodes=10**6)
     assert found.complete
     assert found.throughput == pytest.approx(right, rel=1e-9), seed
     if right:
-        told = judged(MODELS[model], given, found.counts)
+        told = evaluate_plan(MODELS[model], given, found.counts)
         assert told.within and told.throughput == pytest.approx(right, rel=1e-9), seed
         assert found.counts.sum(axis=1).tolist() == replication.tolist()
 
@@ -147,7 +147,7 @@ def test_rivals_place_each_replica_once_within_the_cores(rule, seed: int) -> Non
     given = random_problem(rng, bandwidth=float(rng.choice([1e15, 1e8, 1e6])))
     replication = random_plan(rng, given, 11).sum(axis=1)
     found = rule(MODELS["sustainable"], given, replication)
-    for counts in (found, scattered(given, replication, seed), metis(given, replication, 1)):
+    for counts in (found, scatter(given, replication, seed), metis(given, replication, 1)):
         if counts is not None:
             assert counts.sum(axis=1).tolist() == replication.tolist(), seed
             assert (counts.sum(axis=0) <= given.machine.cores).all(), seed
@@ -169,11 +169,11 @@ def test_a_search_is_never_worse_than_its_rivals_or_its_start(seed: int) -> None
     start = random_plan(rng, given, 10)
     plan = place(model, given, start.sum(axis=1), SMALL)
     for rule in (first_fit, round_robin):
-        rival = judged(model, given, rule(model, given, plan.replication))
+        rival = evaluate_plan(model, given, rule(model, given, plan.replication))
         assert not rival.better(plan), seed
     refined = refine(model, given, start, seed=seed, steps=500)
     assert refined.sum(axis=1).tolist() == start.sum(axis=1).tolist()
-    assert not judged(model, given, start).better(judged(model, given, refined)), seed
+    assert not evaluate_plan(model, given, start).better(evaluate_plan(model, given, refined)), seed
 
 
 @settings(max_examples=25)
@@ -192,12 +192,12 @@ def test_a_move_budget_is_kept(seed: int, moves: int) -> None:
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_scaling_grows_until_nothing_is_over_supplied_or_no_core_is_left(model: str, step) -> None:  # type: ignore[no-untyped-def]
     given = problem(word_count(), shipped_machine("server-b"))
-    plan = scaled(MODELS[model], given, Search(step=step, nodes=200))
+    plan = scale_up(MODELS[model], given, Search(step=step, nodes=200))
     assert plan.within and 5 < plan.replication.sum() <= 64
     ones = place(MODELS[model], given, np.ones(5, np.int64), SMALL)
     assert plan.throughput > 5 * ones.throughput or model == "epochs"
     slow = problem(word_count(), shipped_machine("server-b"), rate=1e5)
-    fed = scaled(MODELS[model], slow, Search(step=step, nodes=200))
+    fed = scale_up(MODELS[model], slow, Search(step=step, nodes=200))
     assert (
         fed.throughput == pytest.approx(1e6) and fed.replication.sum() < 64
     ) or model == "epochs"
@@ -205,7 +205,9 @@ def test_scaling_grows_until_nothing_is_over_supplied_or_no_core_is_left(model: 
 
 def test_a_bottleneck_is_the_last_operator_that_gets_too_much() -> None:
     given = problem(word_count(), shipped_machine("server-b"))
-    ones = judged(MODELS["paper"], given, first_fit(MODELS["paper"], given, np.ones(5, np.int64)))
+    ones = evaluate_plan(
+        MODELS["paper"], given, first_fit(MODELS["paper"], given, np.ones(5, np.int64))
+    )
     ratios = oversupply(MODELS["paper"], given, ones)
     assert bottleneck(ratios) == 3  # the counter; the sink gets what the counter gives
     assert ratios[3] == pytest.approx(10 * 612.3 / 1612.8)
@@ -216,9 +218,9 @@ def test_where_no_plan_keeps_the_constraints_the_coarse_operator_is_split() -> N
     graph = Graph("g", [Operator("a", 100, memory=100.0), Operator("b", 100)], [Stream("a", "b")])
     m = machine(np.array([[0.0, 1.0], [1.0, 0.0]]), 4, bandwidth=8e8)
     given = problem(graph, m)  # one a takes 1e9 bytes/s of memory, a place has 8e8
-    stopped = scaled(MODELS["paper"], given, Search(coarse=False))
+    stopped = scale_up(MODELS["paper"], given, Search(coarse=False))
     assert not stopped.within and stopped.replication.tolist() == [1, 1]
-    assert scaled(MODELS["paper"], given, Search()).replication.sum() == 8
+    assert scale_up(MODELS["paper"], given, Search()).replication.sum() == 8
 
 
 def test_one_result_for_one_seed_and_time_that_is_up_ends_it() -> None:
@@ -234,7 +236,7 @@ def test_one_result_for_one_seed_and_time_that_is_up_ends_it() -> None:
 def test_balanced_uses_every_core() -> None:
     given = problem(word_count(), shipped_machine("server-a"))
     for cost in balances(given):
-        counts = balanced(given, cost)
+        counts = balance_cores(given, cost)
         assert counts.sum() == 144 and counts.argmax() == 3
 
 

@@ -25,7 +25,7 @@ from levada.cli.main import main
 from levada.core.checkpoint_facts import facts_of
 from levada.core.frame import Frame
 from levada.core.key_groups import group_of
-from levada.engine.placement.measured_send_graph import measured, measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph, read_send_graph
 from levada.errors import UsageError
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.placement.placement_file import group_name, group_number
@@ -118,12 +118,12 @@ def test_fewer_groups_have_what_finer_ones_have_together(groups: int, tmp_path: 
         asked = {"slices": f"1mo,groups={finest}", "epoch_rows": 100}
         run(tmp_path / name, tmp_path / "s", **asked)
     assert counted(tmp_path / "few") == wanted(found, groups)
-    few, every = (measured_by_group(tmp_path / name, None, groups) for name in ("few", "all"))
+    few, every = (read_group_send_graph(tmp_path / name, None, groups) for name in ("few", "all"))
     assert few.tasks == every.tasks
     for column in ("source", "target", "rows"):
         assert getattr(few, column).tolist() == getattr(every, column).tolist()
     with pytest.raises(UsageError, match=f"was counted by {groups:,} groups, and 65,536 are"):
-        measured_by_group(tmp_path / "few", None, FINEST)
+        read_group_send_graph(tmp_path / "few", None, FINEST)
 
 
 def test_a_slice_may_be_counted_by_few_groups_and_then_by_many(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_a_slice_may_be_counted_by_few_groups_and_then_by_many(tmp_path: Path) -
             engine.start(once=True, keep_open=True)
             engine.await_end()
     with pytest.raises(UsageError, match="was counted by 64 groups"):
-        measured_by_group(tmp_path / "ck", None, USUAL)
-    graph = measured_by_group(tmp_path / "ck", None, 64)
+        read_group_send_graph(tmp_path / "ck", None, USUAL)
+    graph = read_group_send_graph(tmp_path / "ck", None, 64)
     names = [graph.tasks[i] for i in graph.source]
     got = Counter()
     for name, to, rows in zip(names, graph.target, graph.rows.tolist(), strict=True):
@@ -227,18 +227,18 @@ def test_files_of_before_are_of_the_finest_groups(tmp_path: Path) -> None:
 def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:
     write(tmp_path / "s")
     run(tmp_path / "ck", tmp_path / "s", slices=f"1d,groups={FINEST}")
-    tasks = measured(tmp_path / "ck", None)
+    tasks = read_send_graph(tmp_path / "ck", None)
     readers = [i for i, name in enumerate(tasks.tasks) if name.startswith("http")]
     sent = sum(int(tasks.rows[tasks.source == i].sum()) for i in readers)
     for groups in (FINEST, 64):
-        graph = measured_by_group(tmp_path / "ck", None, groups)
+        graph = read_group_send_graph(tmp_path / "ck", None, groups)
         assert graph.rows.sum() == sent
         assert graph.bytes is not None
         assert graph.bytes.min() > 0
         assert graph.tasks[:3] == tuple(f"http://e/s {i}.nt" for i in range(3))
         assert group_name(group_of("<http://e/k0>", groups), groups) in graph.tasks
     with pytest.raises(UsageError, match="cannot be 100 groups"):
-        measured_by_group(tmp_path / "ck", None, 100)
+        read_group_send_graph(tmp_path / "ck", None, 100)
 
 
 def test_what_nodes_cost_is_counted(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.key_group_tables import Dealing
 from levada.core.key_groups import group_of
-from levada.engine.placement.measured_send_graph import measured, measured_by_group
+from levada.engine.placement.measured_send_graph import read_group_send_graph, read_send_graph
 from levada.errors import EngineError
 from levada.placement.cost import share
 from levada.placement.placement_file import group_name
@@ -158,7 +158,7 @@ def test_the_graph_by_group_has_the_rows_between_stages(tmp_path: Path) -> None:
     for groups in (FINEST, 16):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            graph = measured_by_group(tmp_path / "ck", None, groups)
+            graph = read_group_send_graph(tmp_path / "ck", None, groups)
         readers = sum(name.startswith("http") for name in graph.tasks)
         place = {name: i for i, name in enumerate(graph.tasks)}
         own = graph.source >= readers
@@ -194,13 +194,13 @@ def test_partials_of_several_groups_are_told_and_left_out(tmp_path: Path) -> Non
     none = [b for b in found if b.sources is None and not b.sender.startswith("http")]
     assert none and all(b.sender.startswith("1.") for b in none)
     lost = sum(int(b.rows.sum()) for b in none)
-    tasks = measured(tmp_path / "ck", None)
+    tasks = read_send_graph(tmp_path / "ck", None)
     stage = [i for i, name in enumerate(tasks.tasks) if name.startswith("1.")]
     to = [i for i, name in enumerate(tasks.tasks) if name.startswith("2.")]
     sent = tasks.rows[np.isin(tasks.source, stage) & np.isin(tasks.target, to)].sum()
     assert lost + edges(found).total() == sent
     with pytest.warns(UserWarning, match=rf"^{lost:,} of .* out of several groups: no group"):
-        graph = measured_by_group(tmp_path / "ck", None, FINEST)
+        graph = read_group_send_graph(tmp_path / "ck", None, FINEST)
     assert graph.rows.sum() == sum(int(b.rows.sum()) for b in found) - lost
 
 

@@ -12,7 +12,7 @@ import pytest
 import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.core.key_groups import FINEST, group_of
-from levada.engine.placement.measured_send_graph import measured
+from levada.engine.placement.measured_send_graph import read_send_graph
 from levada.errors import CheckpointError, EngineError, UsageError
 from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.executor import LocalExecutor
@@ -150,22 +150,22 @@ def test_a_run_that_counts_nothing_keeps_what_was_counted(tmp_path: Path) -> Non
     run(tmp_path / "ck", tmp_path / "s")
     assert sent(tmp_path / "ck") == {}
     with pytest.raises(UsageError, match="has counted nothing"):
-        measured(tmp_path / "ck", None)
+        read_send_graph(tmp_path / "ck", None)
 
 
 def test_the_measured_graph_is_placed(tmp_path: Path) -> None:
     write(tmp_path / "s", days=2)
     run(tmp_path / "ck", tmp_path / "s", slices="1d", epoch_rows=150)
-    graph = measured(tmp_path / "ck", "1970-01-01")
+    graph = read_send_graph(tmp_path / "ck", "1970-01-01")
     assert graph.tasks[:3] == ("http://e/s 0.nt", "http://e/s 1.nt", "http://e/s 2.nt")
     assert graph.tasks[3:] == (STATIC, "1.0", "1.1", "1.2", "output")
     assert graph.bytes is not None
     assert graph.bytes.min() > 0
-    assert measured(tmp_path / "ck", None).rows.sum() > 0
+    assert read_send_graph(tmp_path / "ck", None).rows.sum() > 0
     with pytest.raises(UsageError, match="has no slice 1970-01-09"):
-        measured(tmp_path / "ck", "1970-01-09")
+        read_send_graph(tmp_path / "ck", "1970-01-09")
     with pytest.raises(CheckpointError, match="not a checkpoint"):
-        measured(tmp_path / "s", None)
+        read_send_graph(tmp_path / "s", None)
 
 
 def test_there_are_no_other_slices() -> None:

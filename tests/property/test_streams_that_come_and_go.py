@@ -198,7 +198,7 @@ class World:
     def read_to(self) -> dict[str, int]:
         """How far each stream has been read; one that has just come has not."""
         last, registry = self.engine._driver.last, self.engine._registry
-        new = {n for n in self.streams if n in registry.left or n not in last.streams}
+        new = {n for n in self.streams if n in registry.removed_streams or n not in last.streams}
         return {n: MIN if n in new else last.streams[n].max_ts for n in self.streams}
 
     def feed(self, stream: Stream) -> None:

@@ -133,7 +133,7 @@ def run(case: Case, *, each: bool, rows: list[int]) -> dict[str, list[Report]]:
                 else:
                     text = parse_text_template(case.text, cql=cql)
                     for i, row in enumerate(case.table):
-                        written = text.written(list(row.values()), _places(text.columns, row), 1)
+                        written = text.fill(list(row.values()), _places(text.columns, row), 1)
                         engine.register(written, name=f"q{i}")
                 queries = engine._registry.queries.values()
                 rows.append(sum(isinstance(query.meaning, TemplateInstance) for query in queries))

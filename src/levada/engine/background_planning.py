@@ -1,5 +1,5 @@
-"""Plans without the queries that requests drop, and with those that they add, on a thread of its
-own, while epochs go on with the plan before.
+"""Plans the requested additions and removals of queries on a thread of its own, while epochs
+continue with the previous plan.
 
     begin   -> the thread registers the texts in a copy of the registry and makes the next plan
     take    -> the plan, once it is made: the loop adopts it between two epochs
@@ -64,12 +64,12 @@ class PreemptedError(OutOfTimeError):
 
 @dataclass
 class Trial:
-    """Requests that are planned together, in a copy of the registry after so many ``edits``.
+    """Requests that are planned together, in a copy of the registry after ``edits`` changes.
 
-        ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
-        event time by which the queries begin later. ``static``: the version of the static files.
-    ``plan_before``: the last plan version that an epoch has had. ``seconds``: of CPU that an
-    attempt has taken. ``in_catalog``: the catalog may have the queries.
+    ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
+    event time by which the queries begin later. ``static``: the version of the static files.
+    ``plan_before``: the last plan version that an epoch has had. ``seconds``: CPU time of an
+    attempt. ``in_catalog``: the catalog may have the queries.
     """
 
     requests: Sequence[Request]
@@ -89,16 +89,16 @@ class Trial:
 
     @property
     def names(self) -> list[str]:
-        """The names of the queries that are added."""
+        """The names of the added queries."""
         return [query.name for queries in self.added.values() for query in queries]
 
     @property
     def dropped(self) -> list[str]:
-        """The names of the queries that go, also where others take their place."""
+        """The names of the removed queries, also of those that others replace."""
         return [r.drop for r in self.requests if r.drop and r.id in self.added]
 
     def again(self, lag: int) -> Trial:
-        """The next attempt, after one whose queries began ``lag`` ms too early."""
+        """Returns the next attempt, after an attempt whose queries began ``lag`` ms too early."""
         margin = self.margin + (4 * lag + MARGIN_MS if lag else 0)
         margin = 0 if self.attempt + 1 >= MAX_ATTEMPTS else margin
         return replace(self, attempt=self.attempt + 1, margin=margin, plan=None)
@@ -110,13 +110,13 @@ class Trial:
 
     @property
     def is_too_late(self) -> bool:
-        """Whether epochs would have to wait for the plan, and for too long."""
+        """Whether epochs would have to wait too long for the plan."""
         return self.is_last_attempt and self.seconds > MAX_PAUSE
 
 
 class Work:
-    """A thread that is interrupted when it takes too much CPU time; ``wake`` is called at its end.
-    ``failure``: what it raised.
+    """A thread that is interrupted when it takes too much CPU time. It calls ``wake`` at its end.
+    ``failure``: the exception that it raised.
     """
 
     def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
@@ -146,7 +146,9 @@ class Work:
 
     @property
     def is_over(self) -> bool:
-        """Whether the thread has ended. Asked now and then, it is interrupted in time."""
+        """Whether the thread has ended. Call it regularly: the call interrupts a thread that is
+        over its limit.
+        """
         if not self._thread.is_alive():
             return True
         with suppress(OSError):  # it ends just now
@@ -171,8 +173,8 @@ class Work:
 
 
 class PlanningAhead:
-    """One trial at a time, and the texts that are parsed for the next ones, on threads; ``wake`` is
-    called when one of them ends.
+    """Runs one trial at a time on a thread, and parses texts for the next trials on other threads.
+    Calls ``wake`` when a thread ends.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -184,7 +186,7 @@ class PlanningAhead:
         self.preempted = 0  # trials in a row
 
     def begin(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
-        """Plans a trial; ``plan`` makes the plan, or notes why the requests are refused."""
+        """Plans a trial. ``plan`` makes the plan, or records why the requests are refused."""
         self.wait()
         for request in trial.requests:
             if (parsing := self._parsing.pop(request.id, None)) is not None:
@@ -198,7 +200,7 @@ class PlanningAhead:
 
     @property
     def has_trial(self) -> bool:
-        """Whether a trial is planned, or over and not taken."""
+        """Whether a trial is being planned, or is over and not yet taken."""
         return self._trial is not None
 
     def wait(self) -> None:
@@ -208,13 +210,13 @@ class PlanningAhead:
             work.wait()
 
     def preempt(self) -> None:
-        """Ends a trial that is being planned early; it has failed with ``PreemptedError``."""
+        """Ends the running trial early; it fails with ``PreemptedError``."""
         work = self._work  # users' threads preempt, too
         if work is not None:
             work.preempt()
 
     def take(self) -> Trial | None:
-        """The trial that is over, once."""
+        """Returns the finished trial, once."""
         trial, self._trial = self._trial, None
         if trial is not None and self._work is not None:
             self._work.wait()
@@ -225,8 +227,8 @@ class PlanningAhead:
         return trial
 
     def choose(self, requests: Sequence[Request]) -> list[Request]:
-        """The requests of the next trial: those with short texts together, or one with long ones,
-        in turn. Long texts are parsed before, on threads of their own.
+        """Chooses the requests of the next trial: all those with short texts, or one with long
+        texts, in turn. Long texts are parsed first, on threads of their own.
         """
         there = {request.id for request in requests}
         self._parsing = {name: work for name, work in self._parsing.items() if name in there}
@@ -245,7 +247,7 @@ class PlanningAhead:
 
 
 class Parsing:
-    """The texts of a request on their way to ``trees``; a text that cannot be parsed has none."""
+    """Parses the texts of a request into ``trees``. A text that cannot be parsed gets no tree."""
 
     def __init__(self, request: Request, wake: Callable[[], None]) -> None:
         self.trees: dict[tuple[str, str | None], Tree] = {}
@@ -259,7 +261,7 @@ class Parsing:
 
 
 def _tree_of(query: QuerySpec) -> Tree:
-    """The tree of a text: as it was handed on, else parsed."""
+    """Returns the tree of a text: the transferred tree, else the parsed one."""
     with suppress(ValueError):
         if query.tree:
             return decode_tree(query.tree)
@@ -268,7 +270,7 @@ def _tree_of(query: QuerySpec) -> Tree:
 
 @contextmanager
 def _frequent_switches() -> Iterator[None]:
-    """Threads hand over Python's lock often."""
+    """Makes threads hand over Python's lock often."""
     with _switches:
         _working.append(sys.getswitchinterval())
         sys.setswitchinterval(_SWITCH)
@@ -282,12 +284,12 @@ def _frequent_switches() -> Iterator[None]:
 
 
 def size_of(request: Request) -> int:
-    """The characters of the texts that a request adds."""
+    """Counts the characters of the texts that a request adds."""
     return sum(len(query.text) for query in request.add)
 
 
 def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
-    """The requests that are planned together: all small ones, or the first ``large`` one alone.
+    """Returns the requests to plan together: all small ones, or the first ``large`` one alone.
 
     >>> from levada.checkpoint.request_files import QuerySpec
     >>> def request(id, text):

@@ -1,4 +1,4 @@
-"""What other processes ask of a running engine, taken up between epochs
+"""Requests of other processes to a running engine, executed between epochs
 (docs/decisions/0021-requests-are-files.md).
 
     restore  -> at the start: queries that requests added come, those that they dropped go; what
@@ -63,7 +63,7 @@ MOST_OVER = 1000  # queries that came while the engine ran and have ended, that 
 
 
 class Requests:
-    """The requests to one engine, and its ledger."""
+    """Executes the requests to one engine, and keeps its ledger."""
 
     def __init__(self, root: Path, inputs: Inputs, streams: Streams) -> None:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
@@ -81,8 +81,8 @@ class Requests:
     # -- at the start --
 
     def restore(self, *, once: bool) -> None:
-        """The queries as requests have left them. What is given anew with another text wins.
-        Raises ``UsageError`` where there is nothing to read ``once``.
+        """Restores the queries as requests have left them. A query that the program declares with
+        another text wins. Raises ``UsageError`` if there is nothing to read and ``once`` is set.
         """
         with self._registry.lock:
             self._program_queries = frozenset(self._registry.queries)
@@ -95,7 +95,9 @@ class Requests:
             self._registry.check_work()
 
     def _remove_dropped(self) -> None:
-        """Takes out what is given again as it was dropped; other queries are no longer dropped."""
+        """Removes queries that the program declares again unchanged after a request dropped them.
+        Changed queries are no longer dropped.
+        """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, str] = {}
         for name, identity in ledger.dropped.items():  # readers went before their makers
@@ -115,7 +117,9 @@ class Requests:
             write_ledger(self._root, ledger)
 
     def _remove_ended(self) -> None:
-        """Takes out what is given again and had ended; another query of the name has not."""
+        """Removes queries that the program declares again after they had ended. A different query
+        of the same name is not removed.
+        """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, EndedQuery] = {}
         for name, over in ledger.over.items():  # readers went before their makers
@@ -130,8 +134,8 @@ class Requests:
             write_ledger(self._root, ledger)
 
     def _register_added(self) -> None:
-        """Registers what was added; those that cannot be now are told of, and left out. What the
-        program gives has no owner.
+        """Registers the queries that requests added. Warns about those that cannot be registered
+        now, and leaves them out. Queries of the program have no owner.
         """
         queries, added = self._registry.queries, self._ledger.added
         others = [a for a in added if a.name in queries and not _is_same_query(a, queries[a.name])]
@@ -151,8 +155,8 @@ class Requests:
                     warnings.warn(message, stacklevel=2)
 
     def restore_static(self) -> None:
-        """Static graphs in their places, as requests have left them where the program gives what it
-        gave.
+        """Restores the static graphs as requests have left them, if the program declares the same
+        files as before.
         """
         self._statics.place()
         kept = []
@@ -171,8 +175,8 @@ class Requests:
     # -- between epochs --
 
     def take(self, last: Manifest, *, ahead: bool = False) -> list[Request]:
-        """Does the requests that are there, or refuses them, durably; what has ended leaves. Where
-        queries are planned ``ahead`` returns the requests that add or drop some.
+        """Executes or refuses the waiting requests, durably, and removes expired queries. If
+        queries are planned ``ahead``, returns the requests that add or drop queries.
         """
         with self._registry.lock:
             self._remove_expired(last)
@@ -203,12 +207,12 @@ class Requests:
             return planned
 
     def _write_ledger(self) -> None:
-        """Makes the ledger durable."""
+        """Writes the ledger durably."""
         write_ledger(self._root, self._ledger)
         self._outputs.follow()
 
     def _remove_expired(self, last: Manifest) -> None:
-        """Takes out the queries that are over, durably: what the program gives again is not run."""
+        """Removes expired queries durably. They are not run when the program declares them again."""
         gone, ledger = self._expiry.end(last), self._ledger
         if not gone:
             return
@@ -227,7 +231,9 @@ class Requests:
         self._outputs.follow()
 
     def _finish_outputs(self, last: Manifest) -> None:
-        """Outputs end with their queries, and leave the ledger when they have all."""
+        """Ends outputs with their queries, and removes them from the ledger when they have
+        everything.
+        """
         replaced, self._replaced = self._replaced, []
         for name in replaced:
             self._outputs.end(name, last.epoch)
@@ -256,7 +262,7 @@ class Requests:
             return self._refusal(error)
 
     def _refusal(self, error: BaseException) -> Answer:
-        """The answer to a request with which the engine fails."""
+        """Returns the answer to a request on which the engine fails."""
         match error:
             case LevadaError():
                 notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
@@ -276,7 +282,7 @@ class Requests:
                 return Answer(refused=refused, exit_code=1, errno=-1)
 
     def _check_owner(self, request: Request) -> None:
-        """Raises ``UsageError`` where the request takes away what is not its owner's."""
+        """Raises ``UsageError`` if the request removes something that its owner does not own."""
         ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
         owners = [s.owner for s in ledger.streams if s.name == request.leave]
         if request.drop:
@@ -288,7 +294,7 @@ class Requests:
             raise UsageError(f"The token {request.only} has not added {name}.")
 
     def _replace_static(self, name: str, graph: str | None) -> Answer:
-        """Other content for a static graph, from the next epoch on."""
+        """Replaces the content of a static graph from the next epoch on."""
         path, ledger = content_path(self._root, name), self._ledger
         if not path.exists():
             raise UsageError("The request has lost what it brought.")
@@ -303,7 +309,7 @@ class Requests:
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
 
     def _add_stream(self, asked: NewStream) -> Answer:
-        """A stream, from the next epoch on."""
+        """Adds a stream from the next epoch on."""
         name = check_stream_name(asked.name)
         self._streams.add(name, asked.path, asked.said, asked=True, owner=asked.owner)
         return Answer([f"{name}: added, from the next epoch on"])
@@ -312,7 +318,7 @@ class Requests:
         return self._note_added(request, self._register_request(request, self._registry), last)
 
     def _register_request(self, request: Request, registry: Registry) -> list[Registered]:
-        """Registers the queries of a request, all or none."""
+        """Registers all queries of a request, or none."""
         batch = [QueryRequest(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         for query in request.add:
             limits = QueryLimits.of(check_limits(query.limits))
@@ -322,7 +328,7 @@ class Requests:
     def _note_added(
         self, request: Request, registered: Sequence[Registered], last: Manifest
     ) -> Answer:
-        """Notes in the ledger that the queries of a request are registered."""
+        """Records the registered queries of a request in the ledger."""
         said = {query.name: query for query in request.add}
         for query in registered:
             self._outputs.add(query, said[query.name].to, last)
@@ -340,7 +346,7 @@ class Requests:
         return Answer(added=[query.name for query in registered])
 
     def _replace(self, request: Request, last: Manifest) -> Answer:
-        """Drops a query and adds others, or leaves all as it was."""
+        """Drops a query and adds others, or leaves everything unchanged."""
         old = self._registry.get(request.drop)
         ledger = self._ledger
         before = list(ledger.added), dict(ledger.dropped)
@@ -361,7 +367,9 @@ class Requests:
         registry: Registry,
         to: Mapping[str, Sequence[OutputSpec]] | None = None,
     ) -> list[Registered]:
-        """Registers queries that can be planned and written, all or none; ``to``: where to."""
+        """Registers queries that can be planned and written, all or none. ``to``: the outputs by
+        query.
+        """
         dropped = set(registry.dropped)
         registered = registry.add(batch)
         try:
@@ -379,7 +387,7 @@ class Requests:
         return registered
 
     def _drop(self, name: str, last: Manifest) -> Answer:
-        """Takes out a query, or what is kept of one that this run does not have."""
+        """Removes a query, or the record of a query that this run does not have."""
         registry, ledger = self._registry, self._ledger
         kept = {*read_suspended(self._root), *(added.name for added in ledger.added)}
         if name in registry.queries or name not in kept:
@@ -391,13 +399,13 @@ class Requests:
         return self._note_not_added(name, last)
 
     def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
-        """Notes in the ledger that a query is dropped."""
+        """Records in the ledger that a query is dropped."""
         self._ledger.dropped.pop(query.name, None)
         self._ledger.dropped[query.name] = query.identity
         return self._note_not_added(query.name, last)
 
     def _note_not_added(self, name: str, last: Manifest) -> Answer:
-        """Notes in the ledger that a query is not added any more."""
+        """Records in the ledger that a query is not added any more."""
         ledger = self._ledger
         ledger.added = [added for added in ledger.added if added.name != name]
         lines = [f"{name}: dropped after epoch {last.epoch:,}"]
@@ -407,7 +415,7 @@ class Requests:
     # -- planned ahead --
 
     def trial(self, requests: Sequence[Request], *, attempt: int = 1) -> Trial:
-        """A trial of requests that add queries."""
+        """Returns a trial of requests that add queries."""
         with self._registry.lock:
             return Trial(requests, self._registry.copy(), self._registry.edits, attempt)
 
@@ -425,7 +433,7 @@ class Requests:
                 trial.refused[request.id] = self._refusal(error)
 
     def refuse(self, trial: Trial, error: BaseException, last: Manifest) -> None:
-        """Refuses all requests of a trial; a query is dropped in turn."""
+        """Refuses all requests of a trial. A query that shall be replaced is dropped in turn."""
         trial.added.clear()
         trial.refused = {
             request.id: self._refusal(error) if request.add else self._execute(request, last)
@@ -433,7 +441,7 @@ class Requests:
         }
 
     def adopt(self, trial: Trial, last: Manifest) -> None:
-        """Does the requests of a trial, durably."""
+        """Executes the requests of a trial, durably."""
         with self._registry.lock:
             for request in trial.requests:
                 answer = trial.refused.get(request.id)
@@ -453,7 +461,7 @@ class Requests:
             self._write_ledger()
 
     def answer(self) -> None:
-        """Answers what was taken up, once the plan follows it."""
+        """Answers the executed requests, once the plan includes them."""
         for name in self._taken:
             with self._registry.lock:
                 answer = self._ledger.done.pop(name, None)
@@ -468,7 +476,7 @@ class Requests:
         return Answer(lines, added=answer.added)
 
     def _start_text(self, name: str) -> str:
-        """From where on a query counts, and up to where if it ends."""
+        """Describes from when on a query counts, and until when if it ends."""
         query = self._registry.queries.get(name)
         plan = None if query is None else query.lifetime.query
         if plan is None:
@@ -481,22 +489,24 @@ class Requests:
     # -- for the plan --
 
     def limited(self, limits: QueryLimits) -> dict[str, QueryLimits]:
-        """What queries that were added may have, where that is less than others may."""
+        """Returns the limits of added queries, where these are lower than the general limits."""
         said = {a.name: a.limits for a in self._ledger.added if a.limits}
         return {
             name: QueryLimits.of(text, limits.rows).tightened_by(limits)
             for name, text in said.items()
         }
 
-    def anew(self, version: int) -> set[str]:
-        """Asked once, after the start: queries that are others than those of their names in the
-        last plan, which has this version.
+    def take_changed_names(self, version: int) -> set[str]:
+        """Returns, once after the start, the queries that differ from those of the same names in
+        the last plan, of this version.
         """
         replaced, self._restored = self._restored, ()
         return {added.name for added in replaced if version <= added.before}
 
     def forget(self, dropped: Collection[str], last: Manifest) -> None:
-        """What the program itself has taken out, or registered anew, since requests said of it."""
+        """Forgets queries that the program itself has removed or registered again since requests
+        named them.
+        """
         ledger, queries = self._ledger, self._registry.queries
         left = [
             a
@@ -524,11 +534,11 @@ def _identity_hash(identity: str) -> str:
 
 
 def _is_same_query(added: Added, query: Registered) -> bool:
-    """Whether a query is the one that was added."""
+    """Whether a query equals the added one."""
     return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
 
 
 def _makers_first(batch: Sequence[Registered], registry: Registry) -> list[Registered]:
-    """Queries that came together, each behind those whose streams it reads."""
+    """Orders queries of one batch so that each follows the queries whose streams it reads."""
     names = {query.name for query in batch}
     return [query for name, query in registry.queries.items() if name in names]

@@ -171,8 +171,8 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
-        self._bell, self._followers = PublishSignal(), list[threading.Thread]()
-        self._tell: list[Tell] = [self._bell.ring]
+        self._publish_signal, self._followers = PublishSignal(), list[threading.Thread]()
+        self._tell: list[Tell] = [self._publish_signal.notify]
         self._fits: Fits = lambda query, queries: None
         self._held, self._closing = register_cleanup(self, self.root if self.temporary else None)
         self._held.callback(self._spools.stop)
@@ -316,7 +316,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._deliveries.start(publication.index)
         self._driver.start(self._held)
         self._settled.set()
-        self._bell.ring()
+        self._publish_signal.notify()
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
@@ -385,7 +385,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         try:
             self.stop()
             self._settled.set()
-            self._bell.ring()
+            self._publish_signal.notify()
             join_all(self._followers)
         finally:  # also if Ctrl-C ends the waiting
             self._close()
@@ -394,7 +394,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._settled.set()
         self._closing.detach()
         self._held.close()
-        self._bell.ring()
+        self._publish_signal.notify()
 
     def __enter__(self) -> Engine:
         return self

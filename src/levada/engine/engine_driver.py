@@ -317,7 +317,7 @@ class Driver:
             self._replan()
         elif wanted:
             with self._registry.lock:
-                self.publication.follow(self.last, self._registry.standing)
+                self.publication.follow(self.last, self._registry.lifetime_of)
         is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
         self._is_plan_awaited = is_plan_due and (bool(changes) or self._is_plan_awaited)
         if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
@@ -341,7 +341,7 @@ class Driver:
         if not trial.added:
             return
         trial.is_planned = True
-        queries = self.suspended.but(trial.dropped).without(trial.registry.queries)
+        queries = self.suspended.without_names(trial.dropped).without(trial.registry.queries)
 
         def plan() -> None:
             catalog, static = self._own_catalog, trial.static
@@ -404,7 +404,7 @@ class Driver:
         """The next epochs have the plan of a trial."""
         registry = self._registry
         with registry.lock:
-            self.publication.follow(self.last, registry.standing)
+            self.publication.follow(self.last, registry.lifetime_of)
             self.suspended.forget(trial.dropped)
             self._limits.by_query = self._requests.limited(self._limits.all)
             self._catalog.settle(first=False)
@@ -452,19 +452,19 @@ class Driver:
             self._ahead.preempt()
             self._adopt()
         with registry.lock:
-            self.publication.follow(epochs.last, registry.standing)
+            self.publication.follow(epochs.last, registry.lifetime_of)
             self.suspended.compare(registry.queries)
         if epochs.last.ended:
             self._catalog.restore_lifetimes(self.suspended.without(registry.queries), epochs.last)
             return
         self._replan_at_stop = False
         with registry.lock:
-            self.publication.follow(epochs.last, registry.standing)  # with these very queries
+            self.publication.follow(epochs.last, registry.lifetime_of)  # with these very queries
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
             self._limits.by_query = self._requests.limited(self._limits.all)
-            dropped = registry.dropped | self._requests.anew(epochs.last.plan)
+            dropped = registry.dropped | self._requests.take_changed_names(epochs.last.plan)
             static = version_of(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
             plan = self._follow(queries, dropped, static)
@@ -478,7 +478,7 @@ class Driver:
             epochs.plan = self._catalog.plan(epochs.last.plan)
         warn_about_unknown_tasks(epochs.placed, epochs.plan)
         if others and epochs.plan is not None:
-            self.streams.planned(epochs.plan.version)
+            self.streams.note_plan(epochs.plan.version)
             epochs.setup()  # now, for readers in other processes
 
     def _follow(
@@ -707,7 +707,7 @@ class Driver:
         """Suspends the queries that have more over several epochs than they may have."""
         try:
             with cpu_guard():
-                over = self._totals.over(self.epochs, self.publication.index)
+                over = self._totals.find_excesses(self.epochs, self.publication.index)
         except BaseException as error:
             if (failure := as_failure(error)) is None:
                 raise

@@ -72,7 +72,7 @@ def _time_text(time: int | None) -> str:
 class EngineHandle(Protocol):
     """What a handle asks of the engine that its query is registered with."""
 
-    _bell: PublishSignal
+    _publish_signal: PublishSignal
     _followers: list[threading.Thread]
 
     @property
@@ -131,12 +131,12 @@ class Query(Tabular):
     def _published(self) -> Iterator[Report]:
         cursor = _Cursor(self)
         while True:
-            heard, over = self._engine._bell.count, self._over
+            heard, over = self._engine._publish_signal.count, self._over
             while (new_reports := cursor.next()) is not None:
                 yield from new_reports
             if over:
                 return
-            self._engine._bell.wait(heard)
+            self._engine._publish_signal.wait(heard)
 
     @property
     def _over(self) -> bool:
@@ -145,7 +145,7 @@ class Query(Tabular):
 
     async def __aiter__(self) -> AsyncIterator[Report]:
         """``results()`` for asyncio: waits without a thread, also for the start."""
-        async with self._engine._bell.heard() as event:
+        async with self._engine._publish_signal.subscribe() as event:
             while not self._engine._begun:
                 await set_or_later(event)
             cursor = _Cursor(self)
@@ -221,7 +221,7 @@ class Query(Tabular):
                 return
             shown = -1
             while True:
-                heard, over = self._engine._bell.count, self._over
+                heard, over = self._engine._publish_signal.count, self._over
                 if heard > shown or over:
                     handle.update(self)
                     shown = heard

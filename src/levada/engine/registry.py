@@ -1,4 +1,4 @@
-"""The registry: streams, static data and queries of an engine, by name, as they are now.
+"""The registry of an engine: its current streams, static data and queries, by name.
 
 A query may read the stream that another makes: it comes with or after its maker, and goes with or
 before it. Queries that come together may be given in any order. What cannot be registered leaves
@@ -47,14 +47,15 @@ MOST_NAMED = 10  # queries in a sentence
 
 
 class Registry:
-    """What an engine has been told. ``dropped``: queries taken out since it was last emptied;
-    ``left``: streams. ``declared``: the streams as they were said, before they got spools.
-    ``mortal``: queries that end and came since it was last emptied. ``begins``: where a query would
-    begin that came now, while an engine runs. ``guard``: interrupts work on so many queries.
+    """The declarations of one engine. ``dropped``: queries removed since the set was last emptied.
+    ``removed_streams``: the same for streams. ``declared``: the stream declarations before spools
+    were assigned. ``expiring``: queries with an end, added since the list was last emptied.
+    ``begins``: the start of a query that is added now, while an engine runs. ``guard``: interrupts
+    work on a number of queries.
 
-    ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
-    to be files in ``folder``.
-    ``regime``: the entailment of queries that do not say. ``planning``: how queries are planned.
+    ``ontology``: the files of the engine's ontology. Without them the ontology is the static data,
+    whose lines are written to files in ``folder``. ``regime``: the entailment of queries that do
+    not set one. ``planning``: the options of query planning.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Registry:
         self.streams: dict[str, StreamConfig] = {}
         self.planning = planning._replace(measures=_measures(planning.joins, self.streams))
         self.declared: dict[str, StreamConfig] = {}
-        self.left: set[str] = set()
+        self.removed_streams: set[str] = set()
         ontology_ = Ontology(self._ontology_files)
         self.known = NameScope(
             graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions,
@@ -77,7 +78,7 @@ class Registry:
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # names that a disk blind to case sees as others
         self.dropped: set[str] = set()
-        self.mortal: list[Registered] = []
+        self.expiring: list[Registered] = []
         self.begins: Callable[[a.Query], int] | None = None
         self.lock = threading.RLock()
         self.guard: Callable[[int], AbstractContextManager[object]] = nullcontext
@@ -90,14 +91,14 @@ class Registry:
         self._count = 0  # queries so far, also those that have been taken out
 
     def free_name(self, number: int = 1) -> str:
-        """A name for a query that came without one, the first or a later one of a batch: that of no
-        other, also of none taken out.
+        """Returns an unused name for an unnamed query, the first or a later one of a batch. Names
+        of removed queries are not used again.
         """
         return f"q{self._count + number}"
 
     def add_stream(self, config: StreamConfig, declared: StreamConfig | None = None) -> None:
-        """A stream, which was ``declared`` so. Raises ``UsageError`` if its name is taken, or what
-        queries read would be another stream.
+        """Adds a stream, with the declaration ``declared``. Raises ``UsageError`` if the name is
+        taken, or if a name in an existing query would then mean another stream.
         """
         with self.lock:
             self.check_free(config.name)
@@ -109,7 +110,7 @@ class Registry:
             self.changed, self.edits = True, self.edits + 1
 
     def check_free(self, name: str) -> None:
-        """Whether a stream of this name can come. Raises ``UsageError``."""
+        """Checks that a stream of this name can be added. Raises ``UsageError``."""
         if name in self.streams:
             raise UsageError(f"There are two streams {name}.")
         maker = display_name(self.known.said.get(name, derived_by(name)))
@@ -127,7 +128,7 @@ class Registry:
                 raise UsageError(message, hint="Give it another name.")
 
     def remove_stream(self, name: str) -> None:
-        """Takes a stream away. Raises ``UsageError`` if there is none, or queries read it."""
+        """Removes a stream. Raises ``UsageError`` if it does not exist or if queries read it."""
         with self.lock:
             if name not in self.streams:
                 raise UsageError(f"There is no stream {name}.", hint=near(name, self.streams))
@@ -143,12 +144,12 @@ class Registry:
             del self.known.of_streams[name]
             said = self.known.said
             self.known.said = {text: stream for text, stream in said.items() if stream != name}
-            self.left.add(name)
+            self.removed_streams.add(name)
             self.changed, self.edits = True, self.edits + 1
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
-        """All static data. What GRAPH and FROM name in the queries that are there follows from the
-        graphs that are there.
+        """Sets all static data. The graphs of GRAPH and FROM in existing queries follow from the
+        existing graphs.
         """
         self.edits += 1
         self.known.graphs = {g for file in files for g in file.graphs}
@@ -163,7 +164,9 @@ class Registry:
             self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
 
     def add(self, batch: Sequence[QueryRequest]) -> list[Registered]:
-        """Queries that come together, all or none; in the order given, whichever reads which."""
+        """Registers all queries of a batch, or none. Returns them in the order of the batch, in any
+        order of their dependencies.
+        """
         check_batch(batch)
         with self.lock:
             self._check_names(batch)
@@ -194,7 +197,7 @@ class Registry:
                         self.known.remove_query(name)
                 raise
             self.queries |= registered
-            self.mortal += mortal
+            self.expiring += mortal
             self._folded |= {f: name for name in registered if (f := name.casefold()) != name}
             self._count += len(registered)
             self.changed, self.edits = True, self.edits + 1
@@ -213,7 +216,9 @@ class Registry:
         return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
 
     def _rows_of(self, batch: Sequence[QueryRequest]) -> dict[str, TemplateInstance]:
-        """The queries that are rows of templates; none if finding them fails."""
+        """Returns the queries that are instances of templates; none if the search for templates
+        fails.
+        """
         try:
             with self.guard(len(batch)):
                 return rows_of(batch, self.known)
@@ -223,7 +228,7 @@ class Registry:
             return {}
 
     def _check_ends(self, queries: Sequence[Registered]) -> None:
-        """Whether queries that are to end can."""
+        """Checks that queries with an end can end."""
         from levada.runtime.publication.query_end import check_end
 
         for query in queries:
@@ -240,14 +245,16 @@ class Registry:
     def _first_of(
         self, batch: Sequence[QueryRequest], rows: Mapping[str, TemplateInstance]
     ) -> dict[int, Prepared]:
-        """A query of each template, by its id: what is a slip in one is one in all, and all call
-        their streams alike.
+        """Returns one query for each template, by the template's id. All instances of a template
+        share its warnings and the names of its streams.
         """
         firsts = {id(rows[q.name].template): q for q in reversed(batch) if q.name in rows}
         return {template: prepare(asked, self.known) for template, asked in firsts.items()}
 
     def begin(self) -> None:
-        """The engine starts: all is named. What queries still lack is told now."""
+        """Starts the engine: all declarations are known. Warns about missing streams and data of
+        queries.
+        """
         with self.lock:
             self._begun = True
             for name in dict.fromkeys(self._unsure):
@@ -257,23 +264,23 @@ class Registry:
             self._unsure = []
 
     def copy(self) -> Registry:
-        """A registry of the same streams and queries that changes without this one."""
+        """Returns a registry of the same streams and queries that changes independently."""
         with self.lock:
             other = copy(self)
             other.lock, other.known = threading.RLock(), self.known.copy()
             other.is_trial, other.trees = True, {}
             other.queries, other._folded = dict(self.queries), dict(self._folded)
-            other.dropped, other.mortal, other._unsure = set(), [], []
+            other.dropped, other.expiring, other._unsure = set(), [], []
             return other
 
     def take_over(self, other: Registry) -> None:
-        """Takes over the queries of a copy; this registry has not changed since it was made."""
+        """Takes over the queries of a copy. This registry has not changed since the copy was made."""
         self.known, self.queries, self._folded = other.known, other.queries, other._folded
-        self.mortal += other.mortal
+        self.expiring += other.expiring
         self._count = other._count
 
     def check_work(self) -> None:
-        """Raises ``UsageError`` where there is no stream and no query, named or come again."""
+        """Raises ``UsageError`` if there is no stream and no query, neither declared nor restored."""
         if not self.streams and not self.queries:
             hint = (
                 "Name a stream with engine.stream(name, path), or register a query without windows."
@@ -295,7 +302,7 @@ class Registry:
             _warn_about(query, sentence)
 
     def _check_names(self, batch: Sequence[QueryRequest]) -> None:
-        """No two names are equal, or differ by case only."""
+        """Checks that no two names are equal or differ only in case."""
         names: dict[str, str] = {}
         for asked in batch:
             with note(asked.name):
@@ -313,11 +320,11 @@ class Registry:
                 names[folded] = asked.name
 
     def _name_ignoring_case(self, folded: str) -> str | None:
-        """The query whose name a disk that is blind to case sees so."""
+        """Returns the query whose name equals ``folded`` on a disk that ignores case."""
         return folded if folded in self.queries else self._folded.get(folded)
 
     def _with_entailment(self, batch: Sequence[QueryRequest]) -> list[QueryRequest]:
-        """The queries with the engine's entailment where they say none."""
+        """Returns the queries, with the engine's entailment where a query sets none."""
         options_by_id: dict[int, QueryOptions] = {}
         for asked in batch:
             options = asked.options
@@ -330,8 +337,8 @@ class Registry:
         ]
 
     def get(self, name: str, lifetime: Lifetime | None = None) -> Registered:
-        """The query of this name; with ``standing`` the one that stands there. Raises
-        ``UsageError`` if there is none.
+        """Returns the query of this name. With ``lifetime`` it must be the query with that
+        lifetime. Raises ``UsageError`` if there is none.
         """
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
@@ -340,20 +347,20 @@ class Registry:
             raise UsageError(f"This query {name} has been taken out; another one has its name.")
         return query
 
-    def standing(self, name: str) -> Lifetime | None:
-        """Where the query of this name stands; None: there is none."""
+    def lifetime_of(self, name: str) -> Lifetime | None:
+        """Returns the lifetime of the query of this name, or None if there is none."""
         query = self.queries.get(name)
         return None if query is None else query.lifetime
 
     def bring_back(self, query: Registered) -> None:
-        """Takes a query in again that went just now, as if it had not gone."""
+        """Restores a query that was removed just now, as if it had not been removed."""
         self.add([QueryRequest(query.text, query.name, query.dialect, query.options)])
         if query.lifetime.query is not None:
             self.queries[query.name] = query
             self.dropped.discard(query.name)
 
     def remove(self, name: str, lifetime: Lifetime | None = None) -> None:
-        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+        """Removes a query. Raises ``UsageError`` if other queries read its stream."""
         with self.lock:
             query = self.get(name, lifetime)
             self._check_unread(name)
@@ -371,7 +378,7 @@ class Registry:
             raise UsageError(message, hint="Unregister what reads it first.")
 
     def _readers(self, maker: str) -> Iterator[str]:
-        """The queries that read what a query makes."""
+        """Yields the queries that read the stream of a query."""
         stream = derived_by(maker)
         if stream in self.known.said.values():
             yield from (
@@ -382,7 +389,7 @@ class Registry:
 
 
 def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures | None:
-    """What looks at streams, where the form of joins is chosen by what it sees."""
+    """Returns the source of stream statistics, if the form of joins is chosen by statistics."""
     if form not in (JoinForm.AUTO, JoinForm.REPLICATED):
         return None
     # here: who does not ask for it loads nothing that reads
@@ -392,7 +399,7 @@ def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures |
 
 
 def _list(names: Sequence[str]) -> str:
-    """Names for a sentence: some, if they are many."""
+    """Lists names for a sentence. Of many names it lists some."""
     few = list(names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
         return f"{', '.join(few)} and {len(names) - MOST_NAMED:,} more"
@@ -402,7 +409,7 @@ def _list(names: Sequence[str]) -> str:
 def _registered_rows(
     batch: Sequence[QueryRequest], rows: Mapping[str, TemplateInstance]
 ) -> dict[str, Registered]:
-    """The queries of a batch that are rows of templates."""
+    """Returns the queries of a batch that are instances of templates."""
     from levada.runtime.driver.query_catalog import Registered
 
     spoken: dict[int, str] = {}  # of a template: the words of its texts are the same
@@ -418,7 +425,7 @@ def _registered_rows(
 
 
 def _kept_text(text: str, meaning: a.Query | TemplateInstance) -> str | None:
-    """A text that is kept: one that a row's meaning says as it is, is not."""
+    """Returns the text to keep, or None where the meaning of the template instance contains it."""
     return None if isinstance(meaning, TemplateInstance) and meaning.text == text else text
 
 

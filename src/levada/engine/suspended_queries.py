@@ -49,7 +49,7 @@ class Suspension(msgspec.Struct):
         """Why it is suspended, and whether it is part of the run."""
         return f"It is not part of this run. {self.why}" if self.absent else self.why
 
-    def lifted(self, limits: QueryLimits) -> bool:
+    def is_lifted(self, limits: QueryLimits) -> bool:
         """Whether the limit of now is higher, or there is none."""
         if not self.limit:
             return False
@@ -71,7 +71,7 @@ class Suspended:
         their ends may have passed.
         """
         kept = read_suspended(root)
-        left = {n: s for n, s in kept.items() if not s.lifted(limits.of(n))}
+        left = {n: s for n, s in kept.items() if not s.is_lifted(limits.of(n))}
         for name in kept.keys() - left.keys():
             if name in queries and queries[name].identity == kept[name].identity:
                 queries[name].lifetime.may_be_over = True
@@ -110,7 +110,7 @@ class Suspended:
             self.queries = {n: s for n, s in self.queries.items() if n not in names}
             self._write()
 
-    def but(self, names: Collection[str]) -> Suspended:
+    def without_names(self, names: Collection[str]) -> Suspended:
         """The suspended queries without those of these names."""
         return replace(self, queries={n: s for n, s in self.queries.items() if n not in names})
 

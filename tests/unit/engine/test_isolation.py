@@ -469,6 +469,6 @@ def test_failure_of_what_counts_over_epochs_ends_nobody(
     def fail(*_: Any) -> Any:
         raise KeyError("injected")
 
-    monkeypatch.setattr("levada.engine.driver.query_quotas.QueryQuotas.over", fail)
+    monkeypatch.setattr("levada.engine.driver.query_quotas.QueryQuotas.find_excesses", fail)
     with pytest.warns(UserWarning, match="is counted anew.*injected"):
         assert run(data, tmp_path / "ck", NEIGHBOURS) == alone

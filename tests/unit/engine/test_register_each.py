@@ -63,7 +63,7 @@ def test_a_file_of_csv_has_texts(tmp_path: Path) -> None:
 
 def written(text: str, value: object, *, cql: bool = False) -> str:
     """What stands in a text of one column."""
-    return parse_text_template(text, cql=cql).written([value], [0], 1)
+    return parse_text_template(text, cql=cql).fill([value], [0], 1)
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,8 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
     one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
     each = RowQueryTemplate(one.text, name, one.dialect)
     asked = cast(
-        list[QueryRequest], with_place(place, lambda: each.asked(table, QueryOptions(), str))
+        list[QueryRequest],
+        with_place(place, lambda: each.make_requests(table, QueryOptions(), str)),
     )
     return [replace(one, name=query.name, text=query.text) for query in asked]
 

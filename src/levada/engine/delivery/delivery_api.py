@@ -1,4 +1,6 @@
-"""What an engine does with outputs: they are named by a query's handle, and run beside the loop."""
+"""The engine's methods for outputs. A query's handle names an output, which runs beside the epoch
+loop.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from levada.errors import UsageError
 
 
 class DeliveryApi:
-    """An engine's outputs, and the index that they read."""
+    """The outputs of an engine, and the index that they read."""
 
     temporary: bool
     _deliveries: Deliveries
@@ -40,7 +42,7 @@ class DeliveryApi:
             """Whether epochs may still come."""
 
     def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
-        """The query's reports go there, too. Raises ``UsageError``."""
+        """Sends the query's reports to this URL, too. Raises ``UsageError``."""
         if self._driver is not None and not self.running:
             raise UsageError("The engine has ended; nothing more would go to another output.")
         plan = query._query
@@ -53,10 +55,13 @@ class DeliveryApi:
         self._wake()
 
     def _index_on(self, root: Path) -> tuple[Index | None, Callable[[], Index]]:
-        """What is kept for other processes, and for outputs (None: nothing is yet), and how it is
-        opened. That does not hold the engine, which is closed when nobody has it any more.
+        """Returns the index of results for other processes and outputs, and a function that opens
+        it. The index is None if nothing keeps results yet. The function does not hold the engine,
+        which is closed when no one refers to it.
         """
         plans = partial(plan_of, root, facts_of(root))
         kept = self._kept or Keep.parse(KEEP)
-        opened = partial(Index, root, kept, counting_clock(), plans, self._deliveries.needed)
+        opened = partial(
+            Index, root, kept, counting_clock(), plans, self._deliveries.first_needed_epoch
+        )
         return opened() if self._kept or self._deliveries.all else None, opened

@@ -1,5 +1,5 @@
-"""How far outputs are behind, as the checkpoint tells it: for ``levada status``, also while an
-engine runs on it, and when none does.
+"""The lag of outputs, read from the checkpoint, for ``levada status``. It works with and without a
+running engine.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from levada.engine.suspended_queries import read_suspended
 
 @frozen
 class OutputStatus:
-    """An output: ``behind``: the reports that it has not had; ``oldest``: when the first of them
-    was published (ms by the clock; None: there is none); ``why`` it is away; ``holds``: the intake
-    waits for it; ``note``: what is to be known of its query.
+    """An output. ``behind``: the reports that it has not received. ``oldest``: when the first of
+    these was published (ms by the clock; None: there is none). ``why``: why the target is
+    unavailable. ``holds``: the intake waits for this output. ``note``: a remark about its query.
     """
 
     query: str
@@ -31,15 +31,15 @@ class OutputStatus:
 
     @property
     def undelivered(self) -> str:
-        """What a run says at its end of an output that is behind."""
+        """The sentence about an output that is behind at the end of a run."""
         reports = "1 report" if self.behind == 1 else f"{self.behind:,} reports"
         why = self.why or f"{self.to} has not taken all yet."
         return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
 
 
 def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputStatus, ...]:
-    """The outputs of a checkpoint; ``now``: as the engine itself knows them, else as they were
-    within the last second. Raises ``CheckpointError``.
+    """Returns the outputs of a checkpoint. ``now``: their progress as the engine knows it; without
+    it, as of the last second. Raises ``CheckpointError``.
     """
     known = read_deliveries(root) if now is None else now
     entries = Cursor(root).read_new() if known else []
@@ -48,7 +48,7 @@ def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputSt
 
 
 def _note(one: Delivered, suspended: Container[str]) -> str:
-    """What becomes of an output whose query has gone, or is suspended.
+    """Describes an output whose query has been removed or suspended.
 
     >>> _note(Delivered("q", "kafka://b/t", 3, 0, 1, 3), ["q"])
     'The query q is suspended: kafka://b/t gets what it reported before, and more when it goes on.'

@@ -45,7 +45,7 @@ KEEP = "256MB"  # what outputs may be behind, unless the engine is told
 
 @frozen
 class Shape:
-    """What the results of a query are like."""
+    """The shape of the results of a query."""
 
     query: str
     form: Form
@@ -54,15 +54,15 @@ class Shape:
 
     @staticmethod
     def of(query: Registered) -> Shape:
-        """Those of a query that is registered."""
+        """Returns the shape of a registered query."""
         meant = query.query
         return Shape(query.name, meant.form, meant.output, tuple(meant.variables))
 
 
 @dataclass
 class Deliveries:
-    """The outputs that have been named. They begin with the engine. ``lasting``: so does the
-    checkpoint; ``wanted``: some have come that wait for ``follow``, or may come.
+    """The outputs of an engine, which begin with it. ``lasting``: the checkpoint outlives the run.
+    ``wanted``: outputs wait for ``follow``, or may be added.
     """
 
     lasting: bool = True
@@ -82,7 +82,7 @@ class Deliveries:
     _over: bool = False
 
     def open(self, checkpoint: Checkpoint) -> None:
-        """On this checkpoint, with what it knows."""
+        """Opens the outputs on this checkpoint, with their recorded progress."""
         if self._checkpoint is not None:
             return
         self._checkpoint = checkpoint
@@ -92,8 +92,8 @@ class Deliveries:
         self._before = {(d.query, d.to): d for d in quiet}
 
     def add(self, shape: Shape, lifetime: Lifetime, url: str, options: Mapping[str, Any]) -> None:
-        """One more output of the program's; while the engine runs it begins between two epochs.
-        Raises ``UsageError``.
+        """Adds an output of the program. While the engine runs, the output begins between two
+        epochs. Raises ``UsageError``.
         """
         target = self.target(shape, url, options)
         there = [*self.all, *self._came]
@@ -113,7 +113,7 @@ class Deliveries:
             self.all.append(delivery)
 
     def target(self, shape: Shape, url: str, options: Mapping[str, Any]) -> Target:
-        """The target of a URL for such results. Raises ``UsageError``."""
+        """Returns the target of a URL for results of this shape. Raises ``UsageError``."""
         if not self.lasting:
             raise UsageError(
                 "An output goes on where it was, which a temporary checkpoint does not survive.",
@@ -125,7 +125,7 @@ class Deliveries:
         return target
 
     def _is_whole(self, query: str, lifetime: Lifetime) -> bool:
-        """Whether all is kept that a query has said since its beginning."""
+        """Whether all results of a query since its beginning are kept."""
         assert self._checkpoint is not None, "it is open"
         plan, last = lifetime.query, self._checkpoint.last
         if self._running and plan is None:
@@ -145,7 +145,9 @@ class Deliveries:
     def _create_delivery(
         self, query: str, target: Target, known: Delivered | None, lifetime: Lifetime | None
     ) -> Delivery:
-        """An output, behind those to its target of queries that had the name."""
+        """Creates an output. It waits for outputs to the same target of earlier queries of the
+        name.
+        """
         assert self._checkpoint is not None, "it is open"
         before = [d for d in (*self.all, *self._came) if _is_same_target(d, query, target)]
         begins = 0 if known is None else known.begins
@@ -157,13 +159,13 @@ class Deliveries:
         return delivery
 
     def await_some(self) -> None:
-        """A query may have outputs as soon as it is there, which are to miss nothing."""
+        """Announces outputs: a new query may get outputs at once, and these must miss no report."""
         self.wanted = self.wanted or (self._running and self.lasting and self._index is None)
 
     # -- of requests --
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """The outputs that requests have named, but for those that the program names, too."""
+        """Restores the outputs of requests, except those that the program names, too."""
         self.open(checkpoint)
         for sent in read_ledger(checkpoint.root).outputs:
             target = Destination(sent.to.url, sent.to.said).target(sent.query, checkpoint.facts.id)
@@ -172,7 +174,7 @@ class Deliveries:
                 self.all.append(self._restore_requested(sent, target))
 
     def _restore_requested(self, sent: Sent, target: Target) -> Delivery:
-        """The output of a request, as far as the checkpoint knows it."""
+        """Restores the output of a request, with the progress in the checkpoint."""
         known = self._before.get((sent.query, target.name))
         known = known if known is not None and known.begins == sent.begins else None
         delivery = self._create_delivery(sent.query, target, known, None)
@@ -182,31 +184,31 @@ class Deliveries:
         return delivery
 
     def ask(self, shape: Shape, sent: Sent) -> None:
-        """A request has named an output: it begins with the next epoch. Raises ``UsageError``."""
+        """Adds the output of a request from the next epoch on. Raises ``UsageError``."""
         target = self.target(shape, sent.to.url, sent.to.said)
         self._came, self.wanted = [*self._came, self._restore_requested(sent, target)], True
 
     def end(self, sent: Sent) -> None:
-        """The query of a request's output has been dropped."""
+        """Ends the output of a request whose query has been dropped."""
         for delivery in self.all:
             asked = delivery.asked
             if asked is not None and msgspec.structs.replace(asked, ends=sent.ends) == sent:
                 delivery.end(sent.ends)
                 self._note_change(True)
 
-    def shown(self, sent: Sent) -> str:
-        """The URL of a request's output for people."""
+    def display_url(self, sent: Sent) -> str:
+        """Returns the URL of a request's output without secrets."""
         return Destination(sent.to.url, sent.to.said).target(sent.query, "").name
 
-    def finished(self) -> list[Sent]:
-        """The outputs of requests that are over, told once."""
+    def take_finished(self) -> list[Sent]:
+        """Returns the finished outputs of requests, once."""
         finished, self._finished = self._finished, []
         return finished
 
     # -- between epochs --
 
     def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """What has come begins, and what belongs to a query that stands no more is to end."""
+        """Begins new outputs, and ends those whose query was removed."""
         fresh = index is not self._index
         if fresh:
             self._index, self._since = index, last.plan
@@ -223,7 +225,7 @@ class Deliveries:
             self._note_change(True)
 
     def _sweep(self) -> None:
-        """Those that are over are no more."""
+        """Removes the finished outputs."""
         over = [d for d in self.all if d.over]
         if over:
             self.all = [d for d in self.all if not d.over]
@@ -233,14 +235,14 @@ class Deliveries:
             self._note_change(True)
 
     def start(self, index: Index | None) -> None:
-        """The engine begins."""
+        """Starts the outputs with the engine."""
         self._running, self._index = True, index
         for delivery in self.all:
             delivery.letters = self.letters
             delivery.start()
 
     def stop(self) -> None:
-        """All end, and the checkpoint knows how far they are."""
+        """Stops all outputs, and records their progress in the checkpoint."""
         for delivery in self.all:
             delivery.stop()
         until = time.monotonic() + ENDING
@@ -252,16 +254,18 @@ class Deliveries:
             self._over = True
 
     def wake(self, *_: object) -> None:
-        """An epoch has been published."""
+        """Wakes the outputs after an epoch was published."""
         for delivery in self.all:
             delivery.wake()
 
-    def needed(self) -> int:
-        """The first epoch that one of them may need."""
+    def first_needed_epoch(self) -> int:
+        """Returns the first epoch that an output may need."""
         return min((d.reached + 1 for d in self.all), default=MAX)
 
     def held_by(self, index: Index | None) -> str:
-        """Why the intake is to wait: "" if it is not. Raises what one of them has failed with."""
+        """Describes why the intake must wait, or returns "" if it need not. Raises the failure of
+        an output.
+        """
         self._sweep()
         for delivery in self.all:
             if delivery.failure is not None:
@@ -277,7 +281,7 @@ class Deliveries:
         return _wait_reason(slow)
 
     def take_failures(self) -> dict[str, EvaluationError]:
-        """The queries on whose results Levada has failed since the last call."""
+        """Returns the queries on whose results Levada has failed since the last call."""
         failures: dict[str, EvaluationError] = {}
         for delivery in self.all:
             if delivery.fault is not None:
@@ -285,7 +289,7 @@ class Deliveries:
         return failures
 
     def _find_slow(self, needed: int) -> None:
-        """Those that need this epoch are what the intake waits for."""
+        """Records the outputs that need this epoch: the intake waits for them."""
         for delivery in self.all:
             holds = delivery.reached + 1 <= needed < MAX
             if holds != delivery.holds:
@@ -293,7 +297,7 @@ class Deliveries:
                 self._note_change(True)
 
     def behind(self, index: Index | None) -> str:
-        """Which has not all that the index has: "" if none."""
+        """Describes an output that lacks reports of the index, or returns "" if there is none."""
         self._sweep()
         entries = () if index is None else index.entries
         working = (delivery for delivery in self.all if not delivery.broken)
@@ -301,7 +305,7 @@ class Deliveries:
         return "" if slow is None else _wait_reason(slow)
 
     def _note_change(self, at_once: bool) -> None:
-        """What the checkpoint knows is written anew, unless it was just now."""
+        """Writes the progress to the checkpoint, unless it was written just now."""
         if at_once or time.monotonic() - self._written >= PAUSE:
             with suppress(CheckpointError):  # the engine tells of that
                 self._write()
@@ -318,7 +322,7 @@ class Deliveries:
 
 
 def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:
-    """Whether there are reports that an output has not had."""
+    """Whether there are reports that an output has not received."""
     for entry in reversed(entries):
         if entry.epoch <= delivery.reached:
             return False
@@ -328,13 +332,13 @@ def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:
 
 
 def _is_same_target(delivery: Delivery, query: str, target: Target) -> bool:
-    """Whether it is, or was, an output of a query of this name to this target."""
+    """Whether the delivery is, or was, an output of a query of this name to this target."""
     return delivery.query == query and delivery.target.name == target.name
 
 
 def _start_epoch(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) -> int:
-    """The epoch behind which a new output begins: that before the query's first one that is kept;
-    where nothing was, this one.
+    """Returns the epoch behind which a new output begins: the one before the query's first kept
+    epoch, or the current one if no epoch is kept.
     """
     plan = None if delivery.lifetime is None else delivery.lifetime.query
     if delivery.asked is not None:

@@ -48,11 +48,11 @@ ENDING = 3.0  # s that targets have to end what is under way
 
 @dataclass
 class Delivery:
-    """The output of a query of the checkpoint in ``root``. ``known``: how far that knows it to be;
-    None: it is new. ``changed`` is called when it may have come further; with True, when that is to
-    be known at once. ``lifetime``: where the program's query stands; ``asked``: a request named it,
-    and whatever is wrong with its target is waited for. ``after``: who writes to the target before
-    it.
+    """The output of a query of the checkpoint in ``root``. ``known``: its progress in the
+    checkpoint; None for a new output. ``changed``: called after progress; with True if the progress
+    must be recorded at once. ``lifetime``: the lifetime of the program's query. ``asked``: a
+    request named the output, so the output waits until its target works. ``after``: the earlier
+    output to the same target.
     """
 
     query: str
@@ -90,7 +90,7 @@ class Delivery:
 
     @property
     def progress(self) -> Delivered:
-        """What the checkpoint is to know of it."""
+        """The progress to record in the checkpoint."""
         at = self.position
         return Delivered(
             self.query, self.target.name, at.epoch, at.report, at.since, self.reached, self.why,
@@ -98,15 +98,17 @@ class Delivery:
         )  # fmt: skip
 
     def begin(self, epoch: int) -> None:
-        """Its reports are those behind this epoch, unless it is known already."""
+        """Sets the first epoch: the reports behind this one, unless the checkpoint knows the
+        progress.
+        """
         if self.known is None:
             self.begins = epoch
         self.reached = max(self.reached, self.begins)
         self.start()
 
     def end(self, epoch: int) -> None:
-        """Its query went after this epoch, of which it has no report yet that came later. What no
-        target has ever taken ends at once.
+        """Ends the output: its query was removed after this epoch, and no later report exists. An
+        output that no target has ever accepted ends at once.
         """
         self.ends = epoch
         if self.known is None and self.why:
@@ -114,20 +116,20 @@ class Delivery:
         self.wake()
 
     def start(self) -> None:
-        """Begins, on a thread of its own."""
+        """Starts the thread of the output."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There is more."""
+        """Wakes the thread: there are more reports."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Ends; what is under way is ended or goes back."""
+        """Stops the output. A write in progress is finished or rolled back."""
         self._stopping.set()
         self._woken.set()
 
     def join(self, seconds: float) -> None:
-        """Waits for the end, but not for a target that does not answer."""
+        """Waits for the end, but not for an unresponsive target."""
         if self._thread.is_alive():
             self._thread.join(seconds)
 
@@ -163,8 +165,8 @@ class Delivery:
             self.target.close()
 
     def _is_waited_for(self, error: LevadaError) -> bool:
-        """Whether it is tried again: for ever if a request named the output, which is to end no
-        engine; until its query goes.
+        """Whether the output tries again. An output of a request tries until its query is removed,
+        since it must not end the engine.
         """
         if isinstance(error, TargetAwayError):
             return self.ends == MAX or self.known is not None
@@ -172,7 +174,7 @@ class Delivery:
         return self.asked is not None and not taken and self.ends == MAX
 
     def _end(self, why: str) -> None:
-        """It is over without all that it was to have."""
+        """Ends the output before it has all reports."""
         self.over = True
         message = f"The output of the query {self.query} that was dropped ends without all: {why}"
         warnings.warn(message, stacklevel=2)
@@ -184,7 +186,7 @@ class Delivery:
         self._stopping.set()
 
     def _break(self, fault: EvaluationError) -> None:
-        """Stops for a fault of Levada, for which the query is suspended."""
+        """Stops the output after a fault of Levada; the query will be suspended."""
         self.fault, self.broken = fault, True
         self._set_reason(f"Levada failed on it: {fault.message}")
         self._stopping.set()
@@ -195,7 +197,7 @@ class Delivery:
             self.changed(True)
 
     def _deliver(self) -> None:
-        """Opens the target, and goes on until it fails or is told to end."""
+        """Opens the target and delivers until the target fails or the output must end."""
         known = None if self.known is None else self.position
         position = self.target.open(known)
         cursor = Cursor(self.root)
@@ -220,12 +222,12 @@ class Delivery:
         return None
 
     def has(self, entry: Entry) -> bool:
-        """Whether there are reports in an epoch that it is to have, and has not had."""
+        """Whether an epoch has reports for this output that it has not yet delivered."""
         first = max(self.position.epoch, self.begins)
         return first < entry.epoch <= self.ends and self.query in entry.queries
 
     def _find_position(self, position: Position | None, cursor: Cursor) -> None:
-        """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
+        """Continues where the target says. Raises ``SinkError`` if reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
         if position is None:
             position = Position(report=gone)
@@ -254,7 +256,7 @@ class Delivery:
         self._publish_unwritable(entry.epoch)
 
     def _publish_unwritable(self, epoch: int) -> None:
-        """Writes the results that the target's format could not hold as dead letters."""
+        """Writes the results that the target's format cannot hold as dead letters."""
         if unwritable := self.target.unwritable:
             part = 1000 + crc32(f"{self.query} {self.target.name}".encode()) % 9000
             letters = [each.letter() for each in unwritable]

@@ -1,4 +1,4 @@
-"""The outputs that requests name, as the ledger of a checkpoint has them.
+"""The outputs that requests name, as recorded in the ledger of a checkpoint.
 
 An output comes with its query and ends with it, in the same writing of the ledger, so that neither
 is without the other whoever dies when. It stays there until it has all that its query reported. A
@@ -23,7 +23,7 @@ Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
 
 
 class Requested:
-    """The outputs of a ledger, and those of the engine that runs."""
+    """The outputs of a ledger, and those of the running engine."""
 
     def __init__(self, ledger: Ledger, deliveries: Deliveries) -> None:
         self._ledger, self._deliveries = ledger, deliveries
@@ -32,7 +32,7 @@ class Requested:
 
     @property
     def kept(self) -> Kept:
-        """What is to be brought back if the request that changes it is refused after all."""
+        """The state to restore if the request that changes it is refused."""
         return self._ledger.outputs, self._new, self._ended
 
     @kept.setter
@@ -40,7 +40,7 @@ class Requested:
         self._ledger.outputs, self._new, self._ended = before
 
     def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
-        """Whether the results can go there. Raises ``UsageError``."""
+        """Checks that the query's results can go to the outputs. Raises ``UsageError``."""
         shape = Shape.of(query)
         targets = [self._deliveries.target(shape, one.url, one.said).name for one in to]
         for i, name in enumerate(targets):
@@ -48,19 +48,21 @@ class Requested:
                 raise UsageError(f"The results of {query.name} go to {name} already.")
 
     def add(self, query: Registered, to: Sequence[OutputSpec], last: Manifest) -> None:
-        """The ledger has the outputs of a query that came after an epoch."""
+        """Records the outputs of a query that was added after an epoch."""
         for one in to:
             sent = Sent(query.name, one, last.epoch)
             self._ledger.outputs = [*self._ledger.outputs, sent]
             self._new = [*self._new, (Shape.of(query), sent)]
 
     def end(self, name: str, epoch: int) -> list[str]:
-        """Those of a query that was dropped after an epoch are to end; their URLs for people."""
+        """Ends the outputs of a query that was dropped after an epoch. Returns their URLs without
+        secrets.
+        """
         urls, kept = [], []
         for sent in self._ledger.outputs:
             if sent.query == name and sent.ends == MAX:
                 ended = msgspec.structs.replace(sent, ends=epoch)
-                urls.append(self._deliveries.shown(sent))
+                urls.append(self._deliveries.display_url(sent))
                 self._new = [new for new in self._new if new[1] is not sent]
                 if sent.begins == epoch:
                     continue  # no epoch has had it
@@ -71,15 +73,15 @@ class Requested:
         return urls
 
     def settle(self) -> bool:
-        """Those that are over leave the ledger; whether there were any."""
-        over = self._deliveries.finished()
+        """Removes finished outputs from the ledger. Returns whether there were any."""
+        over = self._deliveries.take_finished()
         left = [s for s in self._ledger.outputs if not any(_is_same(s, one) for one in over)]
         changed = len(left) < len(self._ledger.outputs)
         self._ledger.outputs = left
         return changed
 
     def follow(self) -> None:
-        """The ledger is durable: what it has begins, and ends."""
+        """Begins and ends outputs after the ledger was written durably."""
         new, ended, self._new, self._ended = self._new, self._ended, [], []
         for shape, sent in new:
             self._deliveries.ask(shape, sent)

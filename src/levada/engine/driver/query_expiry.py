@@ -48,8 +48,8 @@ class QueryExpiry:
         return gone
 
     def _take_new(self) -> None:
-        coming, self._coming = self._coming + self._registry.mortal, []
-        self._registry.mortal.clear()
+        coming, self._coming = self._coming + self._registry.expiring, []
+        self._registry.expiring.clear()
         for query in coming:
             if not self._is_registered(query):
                 continue
@@ -85,7 +85,7 @@ class QueryExpiry:
 
     def _is_registered(self, query: Registered) -> bool:
         """Whether it is there, and not suspended: of that it is still told."""
-        return self._registry.standing(query.name) is query.lifetime and not query.lifetime.is_over
+        return self._registry.lifetime_of(query.name) is query.lifetime and not query.lifetime.is_over
 
     def _remove(self, query: Registered, gone: list[Registered]) -> bool:
         try:

@@ -75,7 +75,7 @@ class QueryQuotas:
         self._before = self._known = 0  # elements
         self._behind = False
 
-    def over(self, epochs: EpochRunner, index: Index | None) -> dict[str, ExcessError]:
+    def find_excesses(self, epochs: EpochRunner, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")

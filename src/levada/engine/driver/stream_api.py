@@ -72,7 +72,7 @@ class StreamApi:
         named = check_stream_name(name)
         if self._driver is None:
             self._registry.remove_stream(named)
-            self._registry.left.discard(named)
+            self._registry.removed_streams.discard(named)
             self._spools.remove_stream(named)
             return
         self._check_running("a stream less")

@@ -299,9 +299,9 @@ class Streams:
         anything. ``plan``: that of the last epoch.
         """
         registry = self._registry
-        if not (self._first or registry.left or registry.streams.keys() != self._known):
+        if not (self._first or registry.removed_streams or registry.streams.keys() != self._known):
             return False
-        left, registry.left = registry.left, set()
+        left, registry.removed_streams = registry.removed_streams, set()
         configs = list(registry.streams.values())
         sourcing.follow(configs, left, self._sources)
         if self._first:
@@ -312,7 +312,7 @@ class Streams:
         self._since = None
         return True
 
-    def planned(self, plan: int) -> None:
+    def note_plan(self, plan: int) -> None:
         """The plan that has the streams as they are."""
         if self._since is None:
             self._since = plan
@@ -328,7 +328,7 @@ class Streams:
                 for folder in folders:
                     shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
                 left = self.ledger.left.get(name)
-                if left is None or name in self._registry.left:
+                if left is None or name in self._registry.removed_streams:
                     continue
                 rest = [folder for folder in left.folders if folder not in folders]
                 self.ledger.left[name] = RemovedStream(left.declared, rest)

@@ -12,7 +12,7 @@ from levada.engine.python.publish_signal import PublishSignal, set_or_later
 class AsyncioApi:
     """What an engine adds for asyncio."""
 
-    _bell: PublishSignal
+    _publish_signal: PublishSignal
 
     @property
     @abstractmethod
@@ -31,7 +31,7 @@ class AsyncioApi:
         """``await_end()`` for asyncio: waits for the start and the end without a thread, and raises
         what made the engine fail.
         """
-        async with self._bell.heard() as event:
+        async with self._publish_signal.subscribe() as event:
             while not self._begun or not self.await_end(0):
                 await set_or_later(event)
 

@@ -1,8 +1,7 @@
-"""What waits for results hears of them: a bell rings when an epoch is published, and when the
-engine starts or is closed.
+"""A signal to readers of results: an epoch was published, or the engine started or was closed.
 
-Threads wait with ``wait``, asyncio with ``heard``. That a query is taken out, or that epochs have
-ended, does not ring: who waits looks again after ``LOOK`` seconds at the latest.
+Threads call ``wait``; asyncio code uses ``subscribe``. Removing a query or ending the epochs does
+not notify readers. Readers look again after at most ``LOOK`` seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ LOOK = 0.05  # s
 
 
 class PublishSignal:
-    """Of one engine."""
+    """The signal of one engine."""
 
     def __init__(self) -> None:
         self._rung = threading.Condition()
@@ -25,11 +24,11 @@ class PublishSignal:
 
     @property
     def count(self) -> int:
-        """How often it has rung."""
+        """The number of notifications so far."""
         return self._count
 
-    def ring(self, _: object = None) -> None:
-        """Wakes all that wait."""
+    def notify(self, _: object = None) -> None:
+        """Wakes all waiting readers."""
         with self._rung:
             self._count += 1
             self._rung.notify_all()
@@ -39,13 +38,15 @@ class PublishSignal:
                 hearer()
 
     def wait(self, heard: int, timeout: float = LOOK) -> None:
-        """Until it has rung more often than ``heard``, or the time is over."""
+        """Waits until more than ``heard`` notifications have been sent, or until ``timeout``
+        seconds pass.
+        """
         with self._rung:
             self._rung.wait_for(lambda: self._count > heard, timeout)
 
     @asynccontextmanager
-    async def heard(self) -> AsyncIterator[asyncio.Event]:
-        """An event of this event loop that each ring sets."""
+    async def subscribe(self) -> AsyncIterator[asyncio.Event]:
+        """Gives an event of this event loop that each notification sets."""
         loop, event = asyncio.get_running_loop(), asyncio.Event()
 
         def hear() -> None:
@@ -61,7 +62,7 @@ class PublishSignal:
 
 
 async def set_or_later(event: asyncio.Event, timeout: float = LOOK) -> None:
-    """Until the event is set, or the time is over; it is cleared."""
+    """Waits until the event is set or the time is over, and clears the event."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), timeout)
     event.clear()

@@ -57,6 +57,8 @@ class BatchRegistrationApi:
         """
         asked = RowQueryTemplate(text, name, dialect)
         with self._registry.lock:
-            batch = asked.asked(table, options or options_of(said), self._registry.free_name)
+            batch = asked.make_requests(
+                table, options or options_of(said), self._registry.free_name
+            )
             with name_failing_row(batch):
                 return self.register_all(batch)

@@ -37,7 +37,7 @@ class RowQueryTemplate:
     name: str = ""
     dialect: str | None = None
 
-    def asked(
+    def make_requests(
         self, table: Rows, options: QueryOptions, free: Callable[[int], str]
     ) -> list[QueryRequest]:
         """The queries of a table. Raises ``UsageError`` that names row and column."""
@@ -59,8 +59,8 @@ class RowQueryTemplate:
         of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
         requests: list[QueryRequest] = []
         for number, row in enumerate(there.rows(columns), 1):
-            called = name.written(row, of_name, number) if self.name else free(number)
-            written = text.written(row, of_text, number)
+            called = name.fill(row, of_name, number) if self.name else free(number)
+            written = text.fill(row, of_text, number)
             requests.append(QueryRequest(written, called, self.dialect, options))
         _check_names(requests)
         return requests

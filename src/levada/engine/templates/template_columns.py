@@ -73,7 +73,7 @@ class TextTemplate:
     columns: tuple[str, ...]
     writers: tuple[Write, ...]
 
-    def written(self, row: Sequence[Any], places: Sequence[int], number: int) -> str:
+    def fill(self, row: Sequence[Any], places: Sequence[int], number: int) -> str:
         """The text of a row of a table, whose columns are at these places. Raises ``UsageError``
         that names row and column.
         """

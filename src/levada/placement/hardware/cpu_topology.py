@@ -52,7 +52,7 @@ def read_layout(
     """
     reader = _Reader(root, frozenset(allowed))
     named, distance = reader.places(by)
-    named, distance = reader.limited(named, distance, group)
+    named, distance = reader.limit_cores(named, distance, group)
     cores = reader.cores
     return Layout(
         tuple(named),
@@ -172,7 +172,9 @@ class _Reader:
             sockets.setdefault(f"socket{package.strip()}", []).append(number)
         return {name: tuple(processors) for name, processors in sockets.items()}
 
-    def limited(self, named: Places, distance: Distances, group: str) -> tuple[Places, Distances]:
+    def limit_cores(
+        self, named: Places, distance: Distances, group: str
+    ) -> tuple[Places, Distances]:
         """Places with no more cores than the control groups let us use at a time: these are dealt
         out in turn, and a place that gets none is left out.
         """

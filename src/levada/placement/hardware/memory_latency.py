@@ -63,7 +63,7 @@ def measure(layout: Layout, gauge: Gauge) -> Fetched:
             gauge.pin(first)
     except OSError as error:
         assumed.append(_refused_text(error, len(firsts)))
-        near = piece.fetched(None, None)
+        near = piece.measure(None, None)
         n = len(firsts)
         latency, width = np.full((n, n), near[0]), np.full((n, n), near[1])
     else:
@@ -82,7 +82,7 @@ def _pairs(firsts: Sequence[Sequence[int]], piece: _Piece, *, far: bool) -> tupl
     for i, made in enumerate(firsts):
         for j, read in enumerate(firsts):
             walk = far or i == j
-            latency[i, j], width[i, j] = piece.fetched(made, read, walk=walk)
+            latency[i, j], width[i, j] = piece.measure(made, read, walk=walk)
     return latency, width
 
 
@@ -113,7 +113,7 @@ class _Piece:
         self._next[order] = np.roll(order, -1) * self._stride
         _walk(np.zeros(1, np.int64), 1)  # compiled before anything is measured
 
-    def fetched(
+    def measure(
         self, made: Sequence[int] | None, read: Sequence[int] | None, *, walk: bool = True
     ) -> tuple[float, float]:
         """ns a line and MB/s; ``walk``: else the first is 0."""

@@ -212,7 +212,9 @@ class Requests:
         self._outputs.follow()
 
     def _remove_expired(self, last: Manifest) -> None:
-        """Removes expired queries durably. They are not run when the program declares them again."""
+        """Removes expired queries durably. They are not run when the program declares them
+        again.
+        """
         gone, ledger = self._expiry.end(last), self._ledger
         if not gone:
             return

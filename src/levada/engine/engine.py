@@ -183,12 +183,12 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self, source: StaticSource, graph: str | None = None, format: str | None = None, *,
         replaceable: bool = False, reload: bool = False,
     ) -> None:  # fmt: skip
-        """Static RDF: a file in any RDF format (by its ending, or ``format``), N-Triples lines,
-        triples, or a graph of RDFLib; ``graph``: all into that one.
+        """Adds static RDF: a file in any RDF format (by its extension, or ``format``), N-Triples
+        lines, triples, or a graph of RDFLib. ``graph``: the one graph for all triples.
 
-        While the engine runs: the content of a ``replaceable`` graph from now on, that is for
-        reports after the largest event time that the streams have said when the next epoch begins.
-        ``reload``: the file is read anew whenever it changes on the disk.
+        While the engine runs you can replace the content of a ``replaceable`` graph. The new
+        content holds for reports after the largest event time that the streams have when the next
+        epoch begins. ``reload``: the file is read again whenever it changes on disk.
         """
         if self._driver is not None and not self.running:
             raise UsageError("The engine has ended; no report would see other static data.")
@@ -216,14 +216,16 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         as_: str = "changes",
         **said: Unpack[QueryWords],
     ) -> Query:
-        """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
+        """Registers a query, before or while the engine runs. Raises ``QueryError`` if that is
+        impossible.
 
-        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the
-        text shows. ``said``: options by their words (``plan.logical.query_options.WORDS``), in
-        place of ``options``. A query that comes while the engine runs gives the results of a fresh
-        run over the elements after the largest event time that its streams had seen. ``sink`` is
-        called with each report (``Query.subscribe``). ``out``, ``format``, ``terms``,
-        ``overwrite``, ``as_``: files, as the command line's options of these names.
+        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql. None: the engine detects
+        the dialect from the text. ``said``: options by their words
+        (``plan.logical.query_options.WORDS``), in place of ``options``. A query that is added while
+        the engine runs gives the results of a fresh run over the elements after the largest event
+        time that its streams had seen. ``sink``: called with each report (``Query.subscribe``).
+        ``out``, ``format``, ``terms``, ``overwrite``, ``as_``: files, as the command line's options
+        of these names.
         """
         chosen = options or options_of(said)
         files = Files.from_options(out, format, terms=terms, overwrite=overwrite, shape=as_)
@@ -242,8 +244,8 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         return query
 
     def register_all(self, batch: Sequence[QueryRequest]) -> list[Query]:
-        """Queries that come together, all of them or none: each may read what another makes, in
-        whatever order they are given.
+        """Registers all queries of a batch, or none. Each may read the streams that others make, in
+        any order of the batch.
         """
         with self._registry.lock:
             self._deliveries.await_some()
@@ -253,16 +255,16 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         return [Query(registered, self) for registered in queries]
 
     def unregister(self, query: str | Query) -> None:
-        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if
-        others read what it makes.
+        """Removes a query, which reports nothing from the next epoch on. Raises ``UsageError`` if
+        others read its stream.
 
-        By its name, or by its handle: then not another one that has come under the name since.
+        Give its name or its handle. A handle never removes a later query of the same name.
         """
         self._registry.remove(*name_and_lifetime(query))
         self._wake()
 
     def explain(self, query: str | Query) -> str:
-        """A query's algebra, as text."""
+        """Returns a query's algebra, as text."""
         return show(self._registry.get(*name_and_lifetime(query)).query)
 
     # -- running --
@@ -270,9 +272,9 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
     def start(
         self, *, once: bool = False, keep_open: bool = False, accept_changes: bool = False
     ) -> None:
-        """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``).
-        ``accept_changes``: goes on though options of streams changed the meaning of what windows
-        hold; else that is a ``UsageError``.
+        """Starts epochs. ``once``: reads the existing input and ends the streams (unless
+        ``keep_open``). ``accept_changes``: continues although changed options of streams alter the
+        meaning of elements in windows. Without it such changes raise ``UsageError``.
         """
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
@@ -326,8 +328,9 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         )
 
     def _open(self, *, locked: bool = True, behind: int | None = None) -> Checkpoint:
-        """The checkpoint, taken for it; ``start`` does that too. ``locked``: only if nobody has its
-        lock; ``behind``: only if it is one's turn. Raises ``CheckpointError``.
+        """Opens the checkpoint for this engine; ``start`` does that, too. ``locked``: only if no
+        one holds the lock. ``behind``: only if it is this process's turn. Raises
+        ``CheckpointError``.
         """
         if self._checkpoint is None:
             await_up(self._spark, self._master)
@@ -359,21 +362,23 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         )  # fmt: skip
 
     def _wake(self) -> None:
-        """Has the loop look at what has changed at once."""
+        """Makes the epoch loop look for changes at once."""
         if self._driver is not None:
             self._driver.loop.wake()
 
     def await_start(self) -> bool:
-        """Waits until the engine has been started; False if it was closed without."""
+        """Waits until the engine has been started. Returns False if it was closed without a
+        start.
+        """
         return self._settled.wait() and self._driver is not None
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Waits until the epochs end (``once``, or ``stop``); raises what made them fail."""
+        """Waits until the epochs end (``once``, or ``stop``). Raises the engine's failure."""
         return self._driver is None or self._driver.await_end(timeout)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Stops after this epoch, and after those in which queries read what others have made in
-        it, and frees everything. Results stay readable until ``close``.
+        """Stops after the current epoch, and after epochs in which queries read its derived
+        streams. Then frees all resources. Results stay readable until ``close``.
         """
         if self._driver is not None:
             self._driver.loop.stop(timeout)
@@ -410,7 +415,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
 
     @property
     def _publication(self) -> Publication:
-        """What has been published."""
+        """The publication of results."""
         if not self._closing.alive and self.temporary:
             raise UsageError(
                 "The engine is closed: its results went with its temporary folder.",

@@ -1,4 +1,5 @@
-"""The driver of a started engine: what the epoch loop is told to do next, and when it is over.
+"""The driver of a started engine: chooses the epoch loop's next step, and decides when the run is
+over.
 
     next   -> the plan for the queries as they are now, then the epoch that is due, if one is
     run    -> that epoch, to its publication
@@ -97,9 +98,9 @@ IDLE_EPOCHS = (
 
 
 class Driver:
-    """Runs the epochs of one engine on its checkpoint; ``tell`` is called with the manifest of each
-    after its publication. ``executor`` is asked for once nothing speaks against a start. ``end``:
-    how the watchdog ends the process (None: it warns).
+    """Runs the epochs of one engine on its checkpoint. Calls ``tell`` with each manifest after its
+    publication. ``executor``: requested once nothing prevents a start. ``end``: how the watchdog
+    ends the process (None: it warns).
     """
 
     def __init__(
@@ -167,14 +168,16 @@ class Driver:
         self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
 
     def _compare_streams(self, checkpoint: Checkpoint) -> None:
-        """Compares the options of streams with those of the run before, ere anything is written."""
+        """Compares the options of streams with those of the previous run, before anything is
+        written.
+        """
         declared, strangers = list(self._registry.streams.values()), self.streams.strangers
         if not self._tempo.accept_changes:
             check_streams(checkpoint.root, checkpoint.last, declared, strangers)
         warn_about_changed_streams(checkpoint.root, checkpoint.last, declared, strangers)
 
     def start(self, held: ExitStack) -> None:
-        """Starts the epochs, which end when ``held`` does."""
+        """Starts the epochs, which end when ``held`` is closed."""
         held.callback(self._note.close)
         held.callback(self._heart.stop)
         self._heart.start()
@@ -226,7 +229,7 @@ class Driver:
 
     @property
     def once(self) -> bool:
-        """Whether what was there at the start is all that is read."""
+        """Whether the run reads only the input that existed at its start."""
         return self._tempo.once
 
     @property
@@ -236,18 +239,18 @@ class Driver:
 
     @property
     def awaits(self) -> str:
-        """What must come before an epoch goes on: "" if nothing does, or it is not known."""
+        """The condition for which epochs wait: "" if there is none, or if it is unknown."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
         reasons = (self._awaits or self._held_by, *self._unavailable_sources().values())
         return " ".join(each for each in reasons if each)
 
     def _unavailable_sources(self) -> dict[str, str]:
-        """Which streams' sources do not answer, and why."""
+        """Returns the streams whose sources do not respond, with the reasons."""
         return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Waits until the epochs end; raises what made them fail."""
+        """Waits until the epochs end. Raises their failure."""
         ended = self.loop.await_end(timeout)
         failure = self.loop.failure
         if ended and failure is None and self._tempo.once:
@@ -260,12 +263,11 @@ class Driver:
         raise EngineError(f"The engine stopped in epoch {epoch}: {failure}") from failure
 
     def _next(self, last: str | None) -> str | None:
-        """The loop's question: what comes next? Under backlog at once, else not before the least
-        interval is over.
+        """Chooses the loop's next epoch. With a backlog it begins at once, else after the least
+        interval.
 
-        What was there to read is looked up after the plan: queries that came between the two would
-        miss elements that came after them. Then the answer is dropped, and the question asked again
-        with their plan.
+        The input is looked up after the plan. Queries that arrive between the two would miss later
+        elements, so the answer is dropped and the loop asks again with their plan.
         """
         self.epochs.checkpoint.reign.check()
         self._spools.check()
@@ -300,8 +302,8 @@ class Driver:
         return msgspec.json.encode(intention).decode()
 
     def _take_requests(self) -> None:
-        """Does what requests ask, and makes the plan that follows; with queries that come and go
-        it is made ahead, while epochs go on.
+        """Executes requests, and makes the next plan. Plans with added or dropped queries are made
+        ahead while epochs continue.
         """
         if not self._ahead.is_busy:
             self._adopt()
@@ -324,7 +326,7 @@ class Driver:
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:
-        """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
+        """Plans a trial on a thread. At the last attempt no epoch runs meanwhile."""
         if trial.is_too_late:
             trial.failure = ALWAYS_LATE
             self._conclude(trial)
@@ -356,7 +358,7 @@ class Driver:
             raise
 
     def _adopt(self) -> None:
-        """Adopts the trial that is over, if one is: its requests are done, its plan is the next."""
+        """Adopts the finished trial, if there is one: executes its requests and takes its plan."""
         trial = self._ahead.take()
         if trial is None:
             return
@@ -369,7 +371,7 @@ class Driver:
             self._catalog.restore()
 
     def _conclude(self, trial: Trial) -> None:
-        """Does the requests of a trial, refuses them, or begins another trial."""
+        """Executes the requests of a trial, refuses them, or begins another trial."""
         if trial.failure is not None and trial.in_catalog:
             self._catalog.restore()
         with self._registry.lock:  # the program changes no query between the check and the plan
@@ -382,7 +384,7 @@ class Driver:
             self._begin_trial(again)
 
     def _trial_after(self, trial: Trial) -> Trial | None:
-        """The trial that takes the place of one that cannot be adopted; None: it can."""
+        """Returns the trial that replaces one that cannot be adopted, or None if it can be."""
         if trial.failure is not None:
             if len(trial.requests) > 1:  # the others come again
                 return self._requests.trial(trial.requests[:1])
@@ -401,7 +403,7 @@ class Driver:
         return None if not lag and same_data and same_plan else trial.again(lag)
 
     def _use_planned(self, trial: Trial, plan: Plan) -> None:
-        """The next epochs have the plan of a trial."""
+        """Makes the next epochs use the plan of a trial."""
         registry = self._registry
         with registry.lock:
             self.publication.follow(self.last, registry.lifetime_of)
@@ -413,7 +415,7 @@ class Driver:
         warn_about_unknown_tasks(self.epochs.placed, plan)
 
     def _intend(self, *, flush: bool = False) -> EpochIntent | None:
-        """Decides what the next epoch will do. Suspends queries on which that fails."""
+        """Decides the next epoch. Suspends queries on which the decision fails."""
         while True:
             try:
                 with cpu_guard():
@@ -428,8 +430,8 @@ class Driver:
                 self._replan()
 
     def _suspend_undecided(self, failure: EvaluationError, plan: Plan, *, flush: bool) -> None:
-        """Suspends the query with which the next epoch cannot be decided. Raises the failure if it
-        is none.
+        """Suspends the query on which deciding the next epoch fails. Raises the failure if no query
+        causes it.
         """
 
         def fails(without: Sequence[str]) -> bool:
@@ -444,8 +446,8 @@ class Driver:
         self._registry.changed = True
 
     def _replan(self) -> None:
-        """The plan for the queries as they are now. At the first time the open intention, if any,
-        has been run.
+        """Makes the plan for the current queries. Before the first plan an open intention has been
+        run.
         """
         registry, epochs = self._registry, self.epochs
         while self._ahead.has_trial:
@@ -484,7 +486,7 @@ class Driver:
     def _follow(
         self, queries: dict[str, Registered], dropped: Collection[str], static: int
     ) -> Plan | None:
-        """The next plan; queries on which planning fails are suspended first."""
+        """Returns the next plan. Suspends queries on which planning fails."""
         last = self.epochs.checkpoint.last
         while True:
             try:
@@ -501,8 +503,8 @@ class Driver:
     def _suspend_newcomer(
         self, queries: Mapping[str, Registered], failure: EvaluationError, error: BaseException
     ) -> None:
-        """Suspends the newcomer that cannot be planned. If it is none, planning goes on without
-        other orders of joins; raises the failure if it did so already.
+        """Suspends the new query that cannot be planned. If none is at fault, planning continues
+        without other join orders. Raises the failure if it did so already.
         """
         names, last = self._catalog.newcomers(queries), self.epochs.checkpoint.last
 
@@ -520,7 +522,9 @@ class Driver:
             raise failure from error
 
     def _is_over(self) -> bool:
-        """Whether everything is read and published; only with ``once``, or if the run had ended."""
+        """Whether everything is read and published. That happens only with ``once``, or if the run
+        had ended.
+        """
         last = self.last
         if last.ended or not self._tempo.once:
             return last.ended
@@ -537,9 +541,10 @@ class Driver:
         return not self._held_by
 
     def _may_run(self, text: str) -> bool:
-        """Whether an epoch may run now: until Spark is there only a small one, in this process.
+        """Whether an epoch may run now. Until Spark is up only small epochs run, in this process.
 
-        Its size is not made smaller for that: what is late would then go by when Spark came.
+        The epoch is not made smaller for that, since lateness would then depend on the start of
+        Spark.
         """
         late = self._late
         if late is None or late.is_warm:
@@ -559,12 +564,12 @@ class Driver:
         )
 
     def await_spark(self) -> None:
-        """Waits until Spark is there, if it is on its way; raises what made its start fail."""
+        """Waits until a starting Spark is up. Raises the failure of its start."""
         if self._late is not None:
             self._late.await_warm()
 
     def _flush(self) -> str | None:
-        """The loop's last question. What is held back stays so if it may not be published here."""
+        """Chooses the loop's last epoch. Results that may not be published here stay held back."""
         if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
             self._replan()  # of queries that came again the next start would take the old ones
         if (intention := self._intend(flush=True)) is None:
@@ -573,8 +578,8 @@ class Driver:
         return final if self._may_run(final) else None
 
     def _run(self, text: str) -> bool | PendingPublication:
-        """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
-        the next intention reads the same again. Whether it is done, or what is left of it.
+        """Runs an epoch. An epoch that would need too much memory is dropped, and the next
+        intention reads less. Returns whether it is done, or the unfinished publication.
         """
         intention, before = self._intention(text), self.last
         self._note.begin_epoch(intention.epoch)
@@ -584,7 +589,7 @@ class Driver:
             self._note.end_epoch()
 
     def _run_noted(self, intention: EpochIntent, before: Manifest) -> bool | PendingPublication:
-        """``_run``, while the operators at work are noted."""
+        """Runs an epoch (``_run``), while the operators at work are recorded."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
         rest, suspended, began = None, False, time.process_time()
         try:
@@ -608,7 +613,7 @@ class Driver:
         return rest or self.last.epoch == intention.epoch
 
     def _watch_idle_epochs(self, intention: EpochIntent, before: Manifest) -> None:
-        """Warns if epochs do nothing again and again while input waits."""
+        """Warns if epochs repeatedly do nothing while input waits."""
         last = self.last
         read = last.epoch == intention.epoch and bool(intention.references)
         if read or _watermarks(last) != _watermarks(before):
@@ -624,8 +629,8 @@ class Driver:
     def _suspend(
         self, error: ExcessError | EvaluationError | PromiseError, intention: EpochIntent
     ) -> None:
-        """Suspends the queries that are to blame, before the epoch runs anew. Raises the error if
-        none is: the epoch would run for ever.
+        """Suspends the queries at fault before the epoch runs again. Raises the error if no query
+        is at fault, since the epoch would run for ever.
         """
         plan, queries = self._catalog.plan(intention.plan), self._registry.queries
         match error:
@@ -644,7 +649,7 @@ class Driver:
     def _find_failing(
         self, error: EvaluationError, intention: EpochIntent, plan: Plan
     ) -> list[str]:
-        """The query with which an epoch fails; none if the failure did not come again."""
+        """Returns the query on which an epoch fails; [] if the failure did not recur."""
 
         def fails(without: Sequence[str]) -> bool:
             return self.epochs.fails(intention, self._version_without(intention.plan, without))
@@ -660,7 +665,9 @@ class Driver:
             return []
 
     def _find_failing_by(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
-        """The query to blame: the only one of the operator, or the one found by halves."""
+        """Returns the query at fault: the operator's only query, or the result of a binary
+        search.
+        """
         suspects = (
             queries_of_member(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
         )
@@ -675,12 +682,12 @@ class Driver:
             return find_failing_query(list(plan.queries), fails)
 
     def _version_without(self, version: int, names: Sequence[str]) -> int:
-        """A plan without some of its queries."""
+        """Returns the version of a plan without some of its queries."""
         return self._catalog.without(version, names) if names else version
 
     def _suspend_deadly(self, intention: EpochIntent) -> bool:
-        """Suspends the query that ends each process which runs an epoch; False if the epoch ends
-        none. Raises ``EngineError`` if it is not a query.
+        """Suspends the query that kills each process in which it runs. Returns False if the epoch
+        kills no process. Raises ``EngineError`` if no query is at fault.
         """
         error = self.epochs.dies(intention, intention.plan)
         if error is None:
@@ -704,7 +711,7 @@ class Driver:
             self._registry.changed = self._replan_at_stop = True
 
     def _check_totals(self) -> None:
-        """Suspends the queries that have more over several epochs than they may have."""
+        """Suspends the queries that exceed a limit over several epochs."""
         try:
             with cpu_guard():
                 over = self._totals.find_excesses(self.epochs, self.publication.index)
@@ -719,7 +726,9 @@ class Driver:
             self.epochs.limit = ReportBacklog()  # nobody else may need one
 
     def _intention(self, text: str) -> EpochIntent:
-        """What was written ahead. Raises ``CheckpointError`` if it is something else."""
+        """Decodes the intention that was written ahead. Raises ``CheckpointError`` if it is
+        something else.
+        """
         try:
             return msgspec.json.decode(text, type=EpochIntent)
         except msgspec.MsgspecError as error:
@@ -727,8 +736,8 @@ class Driver:
             raise unreadable(path, "it is no intention") from error
 
     def _examine(self, text: str) -> str:
-        """What is to run in place of an epoch that died: "" if it is dropped, since it died of what
-        is asked, and now other things are.
+        """Returns the intention to run in place of an epoch that died, or "" if a changed set of
+        queries replaces it.
         """
         intention = self._intention(text)
         examined = self.epochs.without_poison_input(intention)
@@ -754,7 +763,7 @@ class Driver:
         return ""
 
     def _warn_of_loss(self, text: str, error: LostTaskError, pause: float | None) -> None:
-        """Tells that an epoch has lost tasks."""
+        """Warns that an epoch has lost tasks."""
         epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
         message = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
         checkpoint.has_orphans = True
@@ -763,7 +772,7 @@ class Driver:
             warnings.warn(f"{message} It begins in {pause:g} s.", stacklevel=2)
 
     def _publish_again(self, text: str) -> bool:
-        """Publishes the last epoch, if the intention is its own; whether it is."""
+        """Publishes the last epoch if the intention is its own. Returns whether it is."""
         return self._publishing.again(self._intention(text).epoch, self.last)
 
 

@@ -1,4 +1,4 @@
-"""Names: the streams and graphs of a query's text become those that there are.
+"""Name resolution: maps the streams and graphs of a query's text to existing ones.
 
 A stream is matched by its IRI or by its last word, with streams from outside before those that
 queries make. What is not there is an error, nothing is fetched. All errors are the user's. Cost:
@@ -25,10 +25,11 @@ _NOWHERE: Mapping[str, Span] = {}
 def bind_names(
     query: a.Query, asked: QueryRequest, known: NameScope, places: Mapping[str, Span] = _NOWHERE
 ) -> a.Query:
-    """The query on the streams and graphs that there are; ``places`` of its text name streams.
+    """Returns the query over the existing streams and graphs. ``places``: where its text names
+    streams.
 
-    ``known.said`` gets the names that it has for streams, so that a word cannot come to stand for
-    two IRIs. Raises ``UnknownNameError``, ``UsageError``.
+    ``known.said`` gets the query's names for streams, so that a word never means two IRIs. Raises
+    ``UnknownNameError``, ``UsageError``.
     """
     matched = _match(query, asked, known, places)
     for said, stream in known.said.items():
@@ -51,7 +52,7 @@ def bind_names(
 def _match(
     query: a.Query, asked: QueryRequest, known: NameScope, places: Mapping[str, Span]
 ) -> dict[str, str]:
-    """What all names for streams stand for, those that have been said so far and the query's."""
+    """Maps all names for streams, those used so far and the query's, to streams."""
     stream_names = [w.stream for w in query.windows]
     try:
         return match_streams([*known.said, *stream_names], known.streams, known.makers)
@@ -69,7 +70,7 @@ def _match(
 def _check_there(
     said: str, asked: QueryRequest, known: NameScope, places: Mapping[str, Span]
 ) -> None:
-    """Raises ``UnknownNameError`` for a stream that is not there, at its place in the text."""
+    """Raises ``UnknownNameError`` for a missing stream, with its place in the text."""
     try:
         match_streams([said], known.streams, known.makers)
     except UnknownNameError as error:
@@ -90,7 +91,7 @@ def _check_kind(said: str, asked: QueryRequest, *, tuples: bool) -> None:
 
 
 def _over_graphs(query: a.Query, graphs: Collection[str | None] | None) -> a.Query:
-    """The query over these static graphs: without a default graph, a merge with it is that of the
+    """Returns the query over these static graphs. Without a default graph, a merge with it has the
     windows alone.
     """
     if graphs is None or None in graphs or query.graphs is not None:

@@ -53,7 +53,7 @@ class NameScope:
     of_streams: dict[str, str] = field(default_factory=dict)
 
     def add_query(self, name: str, query: a.Query) -> None:
-        """One more query, which makes a stream if it is a CONSTRUCT."""
+        """Adds a query, which makes a stream if it is a CONSTRUCT."""
         self.queries[name] = query
         self.words.update({window.stream for window in query.windows})
         if query.form is Form.CONSTRUCT:
@@ -74,7 +74,7 @@ class NameScope:
                 self.said.pop(word, None)
 
     def copy(self) -> NameScope:
-        """The same, which changes without this one."""
+        """Returns a copy that changes independently."""
         return replace(
             self, streams=dict(self.streams), queries=dict(self.queries), said=dict(self.said),
             makers={word: list(names) for word, names in self.makers.items()},
@@ -82,11 +82,13 @@ class NameScope:
         )  # fmt: skip
 
     def apart(self) -> NameScope:
-        """The same for a text that is only looked at: its names do not stay."""
+        """Returns a copy for a text that is only checked: its names are not kept."""
         return replace(self, said=dict(self.said))
 
     def others(self) -> dict[str, list[str]]:
-        """As ``makers``, those that make no stream, for what is said of them."""
+        """Returns the queries that make no stream by their names, as ``makers`` does for the
+        others.
+        """
         queries_by_word: dict[str, list[str]] = {}
         for name, query in self.queries.items():
             for word in _words(name, query) if query.form is not Form.CONSTRUCT else ():
@@ -95,5 +97,5 @@ class NameScope:
 
 
 def _words(name: str, query: a.Query) -> list[str]:
-    """The names of the stream that a query makes."""
+    """Returns the names of the stream that a query makes."""
     return list(dict.fromkeys([name, query.registered] if query.registered else [name]))

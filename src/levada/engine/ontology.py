@@ -19,7 +19,8 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Ontology:
-    """Schemas by regime, each read once. ``files`` are those of the ontology, or of static data.
+    """The schemas by regime, each read once. ``files``: the files of the ontology or of static
+    data.
 
     >>> from levada.plan.logical.ontology_schema import SUB_CLASS
     >>> from levada.core.rdf_terms import Iri
@@ -33,7 +34,7 @@ class Ontology:
         self._schemas: dict[Regime, Schema] = {}
 
     def schema(self, regime: Regime) -> Schema:
-        """What the ontology says under a regime. Raises ``UsageError``, ``SourceError``."""
+        """Returns the schema under a regime. Raises ``UsageError``, ``SourceError``."""
         if regime not in self._schemas:
             self._schemas[regime] = Schema.from_triples(self._read(regime), regime)
         return self._schemas[regime]
@@ -51,7 +52,9 @@ class Ontology:
 
 
 def ontology_files(sources: Paths) -> list[StaticFile]:
-    """The files of an ontology by path: one or more. Raises ``UsageError``, ``SourceError``."""
+    """Returns the files of an ontology from one path or several. Raises ``UsageError``,
+    ``SourceError``.
+    """
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     for path in paths:
         if not os.path.exists(path):

@@ -24,7 +24,7 @@ _SEED = 0  # these identities meet no others
 
 
 def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statement]:
-    """The schema triples of these files, of all their graphs. Raises ``SourceError``."""
+    """Yields the schema triples of all graphs of the files. Raises ``SourceError``."""
     for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
         chosen = np.zeros(triples.n, np.bool_)
         for predicate in predicates_of(regime):

@@ -1,4 +1,4 @@
-"""Queries that read what others make: which these are, and in which order they come.
+"""Dependencies between queries that read each other's streams, and their order.
 
 A query is registered with or after the makers of its streams; queries that come together may be
 given in any order, and are brought into this one here.
@@ -18,8 +18,8 @@ from levada.plan.logical import nodes as a
 
 
 def maker_of(said: str, known: NameScope) -> str | None:
-    """The query that makes the stream of this name; None if it comes from outside. What cannot be
-    matched is an error when names are bound.
+    """Returns the query that makes the stream of this name, or None if it comes from outside.
+    Unknown names are an error only when names are bound.
     """
     with suppress(LevadaError):
         stream = match_streams([said], known.streams, known.makers)[said]
@@ -28,14 +28,14 @@ def maker_of(said: str, known: NameScope) -> str | None:
 
 
 def makers_read(query: a.Query, known: NameScope) -> set[str]:
-    """The queries that make what a query reads, as its text says."""
+    """Returns the queries whose streams a query reads, by its text."""
     makers = (maker_of(window.stream, known) for window in query.windows)
     return {maker for maker in makers if maker is not None}
 
 
 def order_by_makers(names: Collection[str], known: NameScope) -> list[str]:
-    """Queries that come together, each behind those whose streams it reads. Raises ``UsageError``
-    for a cycle.
+    """Orders queries of one batch so that each follows the queries whose streams it reads. Raises
+    ``UsageError`` for a cycle.
     """
     reads = {name: makers_read(known.queries[name], known) & {*names} for name in names}
     try:
@@ -51,7 +51,7 @@ def order_by_makers(names: Collection[str], known: NameScope) -> list[str]:
 
 
 def check_maker(said: str, maker: str, known: NameScope) -> None:
-    """Raises ``UsageError`` if a query cannot make the stream that another has called ``said``."""
+    """Raises ``UsageError`` if a query cannot make the stream that another calls ``said``."""
     query = known.queries[maker]
     if query.form is not Form.CONSTRUCT:
         message = f"The {query.form} query {maker} makes no triples, and so not the stream {said}."

@@ -13,15 +13,15 @@ Fails = Callable[[Sequence[str]], bool]
 
 
 class OtherFaultError(Exception):
-    """The failure is not of the queries that were suspected."""
+    """The failure is not caused by the suspected queries."""
 
 
 class UnsteadyError(Exception):
-    """The failure did not come again."""
+    """The failure did not recur."""
 
 
 def find_failing_query(names: Sequence[str], fails: Fails) -> str:
-    """The query of ``names``, the oldest first, with which the others fail.
+    """Returns the query of ``names``, the oldest first, with which the others fail.
 
     Raises ``OtherFaultError`` if they fail without all of these, and ``UnsteadyError`` if they do
     not fail with all of them.

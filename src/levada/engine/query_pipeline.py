@@ -54,8 +54,8 @@ T = TypeVar("T")
 def prepare(
     asked: QueryRequest, known: NameScope, tree: QueryUnit | Script | None = None
 ) -> Prepared:
-    """A query's way from text to operators; a stage raises ``LevadaError`` when first asked for.
-    ``tree``: that of the text, if it has been parsed.
+    """Returns a query's path from text to operators. A stage raises ``LevadaError`` at its first
+    use. ``tree``: the parsed text, if there is one.
 
     >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] "
     >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
@@ -95,7 +95,7 @@ class _stage(Generic[T]):  # noqa: N801 as a decorator
 
 @dataclass(frozen=True)
 class Prepared:
-    """A query at every stage of its way."""
+    """A query at every stage of its path."""
 
     asked: QueryRequest
     known: NameScope
@@ -109,14 +109,14 @@ class Prepared:
 
     @_stage
     def algebra(self) -> a.Query:
-        """What the text means; its streams have the names of the text."""
+        """The meaning of the text. Streams have the names of the text."""
         if self.asked.spoken == "cql":
             return _translate_cql(self.asked, self.known)  # which parses the views with it
         return _translate_sparql(self.ast, self.asked, self.known)
 
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
-        """What is surely a slip, although the query can be run."""
+        """The certain mistakes in a query that can be run nevertheless."""
         if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
             return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
@@ -126,7 +126,7 @@ class Prepared:
 
     @_stage
     def bound(self) -> a.Query:
-        """On the streams and graphs that there are, and in their regions."""
+        """The query over existing streams and graphs, with its regions."""
         asked, known = self.asked, self.known
         if known.regions is not None:
             check_reach(asked.name, asked.options.region, known.regions, known.of_streams.values())
@@ -134,7 +134,7 @@ class Prepared:
 
     @property
     def _places(self) -> dict[str, Span]:
-        """Where the text names its streams; CQL's are looked up where they are translated."""
+        """The places where the text names its streams. Those of CQL are found in translation."""
         if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
             return {}
         named = (clause.stream for clause in tree.windows)
@@ -142,7 +142,7 @@ class Prepared:
 
     @_stage
     def optimized(self) -> a.Query:
-        """Over what its graphs entail, if its options say so, and after the other rules."""
+        """The query after entailment, if its options ask for it, and after the other rules."""
         return optimize(self.bound, _context(self.asked, self.known.ontology))
 
     @_stage
@@ -167,7 +167,7 @@ class Prepared:
 
 @collection_paused()
 def share(queries: Iterable[Prepared], known: NameScope, sharing: Sharing = DEFAULT) -> Topology:
-    """The shared topology of queries that begin together; makers stand before readers."""
+    """Returns the shared topology of queries that begin together, makers before readers."""
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
     topology = Topology(known.streams, known.replaceable, sharing, known.joins)
@@ -205,7 +205,9 @@ def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: Name
 
 
 def _context(asked: QueryRequest, ontology: Ontology) -> Context:
-    """What the rules know: the schema by which graphs entail, if a query's options say so."""
+    """Returns the context of the rules: the schema for entailment, if the query's options ask for
+    it.
+    """
     regime = asked.options.entailment or Regime.NONE
     entails = regime is not Regime.NONE and asked.spoken != "cql"
     return Context(ontology.schema(regime) if entails else None)

@@ -1,4 +1,4 @@
-"""A query as a user asks for it: a text, a name, the language and the options."""
+"""A user's request for a query: a text, a name, the language and the options."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ class QueryRequest:
 
     @property
     def spoken(self) -> str:
-        """The dialect of the text, given or shown. Raises ``UsageError`` for one that is none."""
+        """The dialect of the text, declared or detected. Raises ``UsageError`` for an unknown
+        one.
+        """
         return dialect_of(self.text, self.dialect).name
 
 
 def check_batch(batch: object) -> None:
-    """Whether these are queries as ``register_all`` takes them. Raises ``UsageError``.
+    """Checks that the batch has queries as ``register_all`` takes them. Raises ``UsageError``.
 
     >>> check_batch([QueryRequest("Select k From A [Range 5 s]", "pairs")])
     """
@@ -51,7 +53,7 @@ def check_batch(batch: object) -> None:
 
 @contextmanager
 def note(name: str) -> Iterator[None]:
-    """Notes on an error which query it is about (PEP 678), once."""
+    """Adds to an error which query it is about (PEP 678), once."""
     try:
         yield
     except Exception as error:

@@ -274,13 +274,17 @@ class Registry:
             return other
 
     def take_over(self, other: Registry) -> None:
-        """Takes over the queries of a copy. This registry has not changed since the copy was made."""
+        """Takes over the queries of a copy. This registry has not changed since the copy was
+        made.
+        """
         self.known, self.queries, self._folded = other.known, other.queries, other._folded
         self.expiring += other.expiring
         self._count = other._count
 
     def check_work(self) -> None:
-        """Raises ``UsageError`` if there is no stream and no query, neither declared nor restored."""
+        """Raises ``UsageError`` if there is no stream and no query, neither declared nor
+        restored.
+        """
         if not self.streams and not self.queries:
             hint = (
                 "Name a stream with engine.stream(name, path), or register a query without windows."

@@ -46,11 +46,11 @@ class Suspension(msgspec.Struct):
 
     @property
     def reason(self) -> str:
-        """Why it is suspended, and whether it is part of the run."""
+        """The reason of the suspension, and whether the query is part of the run."""
         return f"It is not part of this run. {self.why}" if self.absent else self.why
 
     def is_lifted(self, limits: QueryLimits) -> bool:
-        """Whether the limit of now is higher, or there is none."""
+        """Whether the current limit is higher, or there is none."""
         if not self.limit:
             return False
         now: int = getattr(limits, self.limit)
@@ -59,7 +59,7 @@ class Suspension(msgspec.Struct):
 
 @dataclass
 class Suspended:
-    """The suspended queries of a checkpoint, by name; ``limits``: those of now."""
+    """The suspended queries of a checkpoint, by name. ``limits``: the current ones."""
 
     path: Path
     limits: Limited
@@ -67,8 +67,8 @@ class Suspended:
 
     @staticmethod
     def of(root: Path, limits: Limited, queries: Mapping[str, Registered]) -> Suspended:
-        """Those of a checkpoint, but for those of the ``queries`` that a higher limit lets go on:
-        their ends may have passed.
+        """Returns the suspended queries of a checkpoint, except those of ``queries`` that a higher
+        limit allows. The ends of these may have passed.
         """
         kept = read_suspended(root)
         left = {n: s for n, s in kept.items() if not s.is_lifted(limits.of(n))}
@@ -105,17 +105,19 @@ class Suspended:
         return Suspension(identity, why, most, word, has_own_limit)
 
     def forget(self, names: Collection[str]) -> None:
-        """These have been taken out."""
+        """Removes the entries of unregistered queries."""
         if not self.queries.keys().isdisjoint(names):
             self.queries = {n: s for n, s in self.queries.items() if n not in names}
             self._write()
 
     def without_names(self, names: Collection[str]) -> Suspended:
-        """The suspended queries without those of these names."""
+        """Returns the suspended queries without those of these names."""
         return replace(self, queries={n: s for n, s in self.queries.items() if n not in names})
 
     def without(self, queries: Mapping[str, Registered]) -> dict[str, Registered]:
-        """The queries that are to run: not the suspended ones, nor what reads what these make."""
+        """Returns the queries to run: neither the suspended ones nor those that read their
+        streams.
+        """
         if not self.queries:
             return dict(queries)
         left: dict[str, Registered] = {}
@@ -132,7 +134,7 @@ class Suspended:
         return left
 
     def compare(self, queries: Mapping[str, Registered]) -> None:
-        """Notes which suspended queries are not part of this run."""
+        """Records which suspended queries are not part of this run."""
         absent = {name for name, kept in self.queries.items() if kept.absent}
         if absent != (now := self.queries.keys() - queries.keys()):
             for name in absent ^ now:

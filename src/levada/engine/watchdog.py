@@ -1,4 +1,4 @@
-"""Ends the process when one operator never comes to its end.
+"""Ends the process if an operator does not finish.
 
 A thread looks each second whether the loop's thread is still at the same operator, and counts the
 CPU seconds that this has taken. Above the limit it notes so in the checkpoint
@@ -40,8 +40,8 @@ def end_process(sentence: str) -> None:
 
 
 def end_of(watchdog: bool | End) -> End | None:
-    """How a watchdog ends the process: as said, or as ``levada run`` does; None: it warns. If it
-    ends the process, work there may be interrupted (``core.cpu_guard``).
+    """Returns how a watchdog ends the process: as declared, or as ``levada run`` does; None: it
+    warns. If it ends the process, work there may be interrupted (``core.cpu_guard``).
     """
     if watchdog is False:
         return None
@@ -50,7 +50,7 @@ def end_of(watchdog: bool | End) -> End | None:
 
 
 def restart_process(sentence: str) -> None:
-    """Ends the processes below this one, and starts its command again in its place."""
+    """Ends the child processes, and replaces this process by a new run of its command."""
     print(f"levada: {sentence} Levada starts again.", file=sys.stderr, flush=True)
     children = psutil.Process().children(recursive=True)
     for child in children:
@@ -63,7 +63,7 @@ def restart_process(sentence: str) -> None:
 
 
 class Watchdog:
-    """Watches the thread of a loop. ``end`` None: it warns."""
+    """Watches the thread of a loop. Without ``end`` it only warns."""
 
     def __init__(self, note: WorkNote, loop: EpochLoop, end: End | None) -> None:
         self._note, self._loop, self._end, self._limit = note, loop, end, cpu_limit()

@@ -25,8 +25,8 @@ Tell = Callable[[Manifest], None]
 
 @frozen
 class Publishing:
-    """Publishes epochs that ``executor`` has run; ``tell`` is called when one is out.
-    ``promises``: a delay within which results are to come, so that nothing may wait beside.
+    """Publishes the epochs that ``executor`` has run, and calls ``tell`` after each. ``promises``:
+    results are promised within a delay, so publication must not overlap the next epoch.
     """
 
     publication: Publication
@@ -38,7 +38,9 @@ class Publishing:
     promises: bool
 
     def publish(self, manifest: Manifest) -> PendingPublication | None:
-        """Everything that an epoch made; what is left of it, if it goes on beside the next."""
+        """Publishes all results of an epoch. Returns the unfinished part if it continues beside the
+        next epoch.
+        """
         self.publication.checkpoint.reign.check()
         beside = not (self.promises or all_here(self.executor))
         rest = self.publication.publish(manifest, beside=beside)
@@ -51,14 +53,18 @@ class Publishing:
         return None
 
     def _finish(self, manifest: Manifest, rest: Callable[[], None] | None) -> None:
-        """On the loop's thread, or on that of the publication if there is a rest."""
+        """Finishes an epoch, on the loop's thread, or on the publication's thread if there is a
+        rest.
+        """
         if rest is not None:
             rest()
         for tell in list(self.tell):
             tell(manifest)
 
     def again(self, epoch: int, last: Manifest) -> bool:
-        """Publishes the last epoch, whole, if it is this one; whether it is."""
+        """Publishes the last epoch as a whole if ``epoch`` is its number. Returns whether it
+        was.
+        """
         if epoch != last.epoch:
             return False
         rest = self.publish(last)

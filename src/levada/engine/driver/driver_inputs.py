@@ -1,4 +1,4 @@
-"""What a driver reads: the queries and streams, the static data, the spools."""
+"""The inputs of a driver: queries and streams, static data, and spools."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ Fits = Callable[[Registered, int], None]
 
 @frozen
 class Inputs:
-    """What an engine has been told; whether the results of a query that comes by a request can be
-    written; and where results go.
-    """
+    """The declarations of an engine, the check of results of added queries, and the outputs."""
 
     registry: Registry
     statics: StaticGraphs

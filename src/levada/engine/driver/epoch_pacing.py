@@ -1,4 +1,4 @@
-"""How the epochs of an engine follow each other, and the clock by which they do."""
+"""The order and length of an engine's epochs, and the clock that paces them."""
 
 from __future__ import annotations
 
@@ -55,13 +55,15 @@ class EpochPacing:
     accept_changes: bool = False
 
     def admission(self) -> Admission:
-        """What decides how many elements an epoch has."""
+        """Returns the policy for the number of elements of an epoch."""
         return Admission(
             self.epoch_rows, self.delay, self.interval or 0, MemoryAdmission(self.memory)
         )
 
     def degrees(self, executor: Executor, last: Manifest | None) -> PartitionCountPolicy:
-        """What decides how many partitions there are, after the last epoch of the run before."""
+        """Returns the policy for the number of partitions, after the last epoch of the previous
+        run.
+        """
         known, balancing = chosen_of(last), self.balancing
         degrees = PartitionCountPolicy(
             self.degree, self.cores, executor, elapsed, balancing=balancing, known=known

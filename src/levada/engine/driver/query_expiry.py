@@ -31,7 +31,7 @@ class QueryExpiry:
         self._seen, self._most = -1, FEW
 
     def end(self, last: Manifest) -> list[Registered]:
-        """Takes out what is over after an epoch."""
+        """Removes the queries that are over after an epoch."""
         if last.epoch == self._seen or last.ended:
             return []
         self._seen = last.epoch
@@ -67,7 +67,7 @@ class QueryExpiry:
             heappush(self._ends, (plan.until, next(self._numbers), query))
 
     def _take_expired(self, last: Manifest) -> list[Registered]:
-        """Those of whose streams all are beyond their ends."""
+        """Returns the queries whose streams have all passed the query's end."""
         farthest = max((s.watermark for s in last.streams.values()), default=0)
         passed: list[Registered] = []
         while self._ends and self._ends[0][0] < farthest:
@@ -84,7 +84,9 @@ class QueryExpiry:
         return expired
 
     def _is_registered(self, query: Registered) -> bool:
-        """Whether it is there, and not suspended: of that it is still told."""
+        """Whether the query is registered and not suspended; suspended queries stay in the
+        status.
+        """
         return self._registry.lifetime_of(query.name) is query.lifetime and not query.lifetime.is_over
 
     def _remove(self, query: Registered, gone: list[Registered]) -> bool:

@@ -35,7 +35,7 @@ _NO_ROWS = NONE.frame()
 
 
 def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
-    """What one query may have, as it was said. Raises ``UsageError``."""
+    """Returns the limits of one query from the options. Raises ``UsageError``."""
     limits = QueryLimits.of(said, check_count(max_rows, "max_rows"))
     check_kept(limits, keep)
     check_state(limits, sharing)
@@ -43,7 +43,7 @@ def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> 
 
 
 def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
-    """Raises ``UsageError`` for a limit of what is kept where nothing is."""
+    """Raises ``UsageError`` for a limit on kept results if no results are kept."""
     if limits.kept and keep is None:
         raise UsageError(
             "The limit kept is of results that are kept for other processes, and none are.",
@@ -52,8 +52,8 @@ def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
 
 
 def check_state(limits: QueryLimits, sharing: Sharing) -> None:
-    """Raises ``UsageError`` for a limit of rows of state where queries have rows together that no
-    one of them would have alone.
+    """Raises ``UsageError`` for a limit on rows of state if queries share rows that no single query
+    would have.
     """
     if limits.state and sharing not in (Sharing.OFF, Sharing.EXACT):
         raise UsageError(
@@ -64,8 +64,8 @@ def check_state(limits: QueryLimits, sharing: Sharing) -> None:
 
 
 class QueryQuotas:
-    """Counts what the limits speak of. ``_rows``: what queries have had of what was read at once,
-    by node and member; ``_empty``: reports without rows.
+    """Counts the quantities that the limits bound. ``_rows``: rows of queries from input that was
+    read at once, by node and member. ``_empty``: reports without rows.
     """
 
     def __init__(self, limits: Limited) -> None:
@@ -76,7 +76,7 @@ class QueryQuotas:
         self._behind = False
 
     def find_excesses(self, epochs: EpochRunner, index: Index | None) -> dict[str, ExcessError]:
-        """Which queries have too much after an epoch, and what."""
+        """Returns the queries that exceed a limit after an epoch, with the error."""
         manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")
         new = counts and manifest.epoch != self._epoch
@@ -111,7 +111,7 @@ class QueryQuotas:
         return {**self._find_too_dense(plan), **dict(self._find_too_many(plan))}
 
     def _find_too_many(self, plan: Plan) -> Iterator[tuple[str, ExcessError]]:
-        """Queries with too many reports."""
+        """Yields the queries with too many reports."""
         if not self._limits.any("reports"):
             return
         rows = self._living_rows(plan, self._rows["reports"] > self._lowest_limit("reports"))
@@ -127,7 +127,7 @@ class QueryQuotas:
                 yield name, ExcessError(message, limit="reports")
 
     def _find_too_dense(self, plan: Plan) -> dict[str, ExcessError]:
-        """Queries with too many rows in reports for the event time of these."""
+        """Returns the queries with too many rows in reports for the event time of the reports."""
         if not self._limits.any("rate"):
             return {}
         rows = self._rows
@@ -150,7 +150,7 @@ class QueryQuotas:
         return rows.where(living_rows(plan, rows))
 
     def _reports_of(self, plan: Plan, name: str) -> int:
-        """The reports with rows of a query."""
+        """Counts the reports with rows of a query."""
         query = plan.queries.get(name)
         if query is None:
             return 0
@@ -158,6 +158,6 @@ class QueryQuotas:
         return int(self._rows["reports"][at].sum())
 
     def _lowest_limit(self, limit: str) -> int:
-        """The least of what some query may have."""
+        """Returns the lowest value of a limit among all queries."""
         limits = (self._limits.all, *self._limits.by_query.values())
         return min(most for each in limits if (most := int(getattr(each, limit))))

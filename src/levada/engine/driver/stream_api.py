@@ -1,5 +1,5 @@
-"""What an engine does with streams: they are named before it starts or while it runs, and rows of
-Python go into them.
+"""The engine's methods for streams: declare them before or during the run, and push rows of
+Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from levada.runtime.driver.spool_registry import Spools, StreamSource
 
 
 class StreamApi:
-    """An engine's streams, by its registry and spools and, once it has been started, its driver."""
+    """The streams of an engine, in its registry, its spools and, after the start, its driver."""
 
     root: Path
     temporary: bool
@@ -45,11 +45,13 @@ class StreamApi:
     def stream(
         self, name: str, source: StreamSource = None, **options: Unpack[StreamOptions]
     ) -> None:
-        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``), a
-        streaming DataFrame of Spark, or what Python has; without a source rows are pushed.
+        """Declares a stream: its IRI or a plain word, and a source. The source is a path (options
+        of ``StreamConfig.of``), a streaming DataFrame of Spark, or Python data. Without a source,
+        rows are pushed.
 
-        While the engine runs (but no DataFrame): it is read from the next epoch on, and is there
-        again when an engine is started on the checkpoint. Raises ``UsageError``, ``SourceError``.
+        While the engine runs you can add any source but a DataFrame. The stream is read from the
+        next epoch on, and an engine that starts on the checkpoint restores it. Raises
+        ``UsageError``, ``SourceError``.
         """
         named = check_stream_name(name)
         if self._driver is not None:
@@ -66,8 +68,8 @@ class StreamApi:
         self._registry.add_stream(columns_of(config, before), declared)
 
     def remove_stream(self, name: str) -> None:
-        """Takes a stream away; nothing of it is read from the next epoch on. Another one of its
-        name is new. Raises ``UsageError`` if there is none, or queries read it.
+        """Removes a stream. From the next epoch on nothing of it is read. A later stream of the
+        same name is new. Raises ``UsageError`` if the stream does not exist or if queries read it.
         """
         named = check_stream_name(name)
         if self._driver is None:
@@ -80,8 +82,8 @@ class StreamApi:
         self._wake()
 
     def push(self, stream: str, rows: Rows) -> None:
-        """More rows for a stream that is no file; when it returns they are durable. Before the
-        start they are kept for it. Raises ``UsageError`` for rows that do not fit.
+        """Adds rows to a stream that is not a file. The rows are durable when the call returns.
+        Before the start they are kept until then. Raises ``UsageError`` for rows that do not fit.
         """
         self._check_running("these rows")
         if self._driver is not None and self._driver.once:
@@ -90,7 +92,7 @@ class StreamApi:
         self._wake()
 
     def received(self, stream: str) -> int:
-        """How many rows of a stream that is no file have been durable so far."""
+        """Counts the durable rows of a stream that is not a file."""
         return self._spools.durable_rows(stream)
 
     def _check_running(self, what: str) -> None:

@@ -1,5 +1,5 @@
-"""The streams of an engine that runs: those that its program named before the start, and those that
-came since (docs/decisions/0043-streams-come-and-go.md).
+"""The streams of a running engine: those that its program declared before the start, and those
+added since (docs/decisions/0043-streams-come-and-go.md).
 
     restore -> at the start: streams that came while an engine ran are there again, those that were
                taken away are not
@@ -43,7 +43,9 @@ from levada.runtime.driver.spool_registry import Spools, StreamingFrame, StreamS
 
 
 class Streams:
-    """The streams of one engine, and the ledger of its checkpoint. ``once``: no more may come."""
+    """The streams of one engine, and the ledger of its checkpoint. ``once``: no streams may be
+    added.
+    """
 
     def __init__(
         self, checkpoint: Checkpoint, registry: Registry, spools: Spools, *, once: bool
@@ -66,7 +68,7 @@ class Streams:
     # -- at the start --
 
     def restore(self) -> None:
-        """The streams as the runs before have left them; what the program declares wins."""
+        """Restores the streams of earlier runs. A declaration of the program wins."""
         before = msgspec.json.encode(self.ledger)
         last = self._checkpoint.last
         setup = self._checkpoint.setup(last.setup) if last is not None and last.setup else None
@@ -80,7 +82,7 @@ class Streams:
             self._write()
 
     def _sweep(self, live: set[str]) -> None:
-        """Deletes the spools that no epoch reads again, which a run of before has left."""
+        """Deletes spools of earlier runs that no epoch reads again."""
         for name, left in list(self.ledger.left.items()):
             kept = [folder for folder in left.folders if folder in live]
             for folder in set(left.folders) - set(kept):
@@ -88,7 +90,9 @@ class Streams:
             self.ledger.left[name] = RemovedStream(left.declared, kept)
 
     def _remove_dropped(self) -> None:
-        """Streams that the program declares again as they were when a request took them away."""
+        """Removes streams that the program declares again unchanged after a request removed
+        them.
+        """
         registry, ledger = self._registry, self.ledger
         for name, left in list(ledger.left.items()):
             if name not in registry.declared:
@@ -108,7 +112,9 @@ class Streams:
             del ledger.left[name]
 
     def _restore_added(self) -> None:
-        """The streams that came while an engine ran, but for those that are declared otherwise."""
+        """Restores the streams that were added while an engine ran, unless the program declares
+        them differently.
+        """
         declared, kept = self._registry.declared, []
         for named in self.ledger.streams:
             config = _decode_declared(named)
@@ -136,7 +142,9 @@ class Streams:
         self._again.add(named.name)
 
     def _open_spools(self, live: Mapping[str, str]) -> None:
-        """Spools are where they have been, which follows from the name for the first of a name."""
+        """Opens spools in their former folders. The first stream of a name has a folder of that
+        name.
+        """
         folders = {name: folder for name, folder in live.items() if folder}
         folders |= {named.name: named.folder for named in self.ledger.streams}
         for name, config in list(self._registry.streams.items()):
@@ -147,7 +155,7 @@ class Streams:
 
     @property
     def strangers(self) -> frozenset[str]:
-        """Streams that had other ones of their names in the last manifest, as it seems."""
+        """The streams whose names probably belonged to other streams in the last manifest."""
         last = self._checkpoint.last
         plan = 0 if last is None else last.plan
         return frozenset(named.name for named in self.ledger.streams if plan <= named.before)
@@ -163,9 +171,8 @@ class Streams:
         asked: bool = False,
         owner: str = "",
     ) -> None:
-        """A stream from the next epoch on; it may be named in queries at once. ``asked``: by a
-        request, with which it becomes durable, and which says its ``owner``. Raises
-        ``UsageError``, ``SourceError``.
+        """Adds a stream from the next epoch on. Queries may name it at once. ``asked``: a request
+        adds it, makes it durable, and sets its ``owner``. Raises ``UsageError``, ``SourceError``.
         """
         self._check_goes_on()
         if isinstance(source, StreamingFrame):
@@ -223,7 +230,7 @@ class Streams:
         self._registry.add_stream(config, declared)
 
     def _note(self, named: Named, *, durably: bool) -> None:
-        """The ledger has a stream."""
+        """Records a stream in the ledger."""
         ledger, before = self.ledger, (self.ledger.streams, dict(self.ledger.left))
         ledger.streams = [*ledger.streams, named]
         if (left := ledger.left.get(named.name)) is not None:
@@ -238,7 +245,9 @@ class Streams:
     def _restore_declared(
         self, name: str, source: StreamSource, options: Mapping[str, Any]
     ) -> None:
-        """The program names a stream that a run before has left: the same, or none."""
+        """Compares a stream of the program with the one of the name that an earlier run has
+        left.
+        """
         declared, there = self._registry.declared[name], self._registry.streams[name]
         if isinstance(source, StreamConfig):
             same = _identity(source) == _identity(declared)
@@ -262,7 +271,9 @@ class Streams:
         self._again.discard(name)
 
     def _free_folder(self, folder: str) -> str:
-        """A folder for a new spool: what another stream of its name has written may be there."""
+        """Returns an unused folder for a new spool. An earlier stream of the name may have left
+        files.
+        """
         taken = {name for left in self.ledger.left.values() for name in left.folders}
         number, candidate = 0, folder
         while candidate in taken or (self._root / "spool" / candidate).exists():
@@ -271,8 +282,8 @@ class Streams:
         return candidate
 
     def remove(self, name: str, *, asked: bool = False) -> None:
-        """Takes a stream away. ``asked``: by a request, so that it does not come again though the
-        program names it as it is now. Raises ``UsageError`` if queries read it.
+        """Removes a stream. ``asked``: a request removes it, and an unchanged declaration of the
+        program does not restore it. Raises ``UsageError`` if queries read it.
         """
         with self._registry.lock:
             config, ledger = self._registry.streams.get(name), self.ledger
@@ -295,8 +306,8 @@ class Streams:
     # -- between epochs --
 
     def follow(self, catalog: Catalog, sourcing: SourceCoordinator, plan: int) -> bool:
-        """Has the catalog and the sources follow, under the registry's lock; whether there was
-        anything. ``plan``: that of the last epoch.
+        """Updates the catalog and the sources under the registry's lock. Returns whether there were
+        changes. ``plan``: the plan of the last epoch.
         """
         registry = self._registry
         if not (self._first or registry.removed_streams or registry.streams.keys() != self._known):
@@ -313,13 +324,13 @@ class Streams:
         return True
 
     def note_plan(self, plan: int) -> None:
-        """The plan that has the streams as they are."""
+        """Records the plan that has the current streams."""
         if self._since is None:
             self._since = plan
 
     def settle(self, plan: int) -> None:
-        """An epoch with this plan has been published: spools of streams that are in no plan from
-        there on go.
+        """Removes spools of streams that no later plan has, after an epoch of this plan was
+        published.
         """
         if self._since is None or plan < self._since or not self._leaving:
             return
@@ -339,13 +350,13 @@ class Streams:
 
 
 def _folder(config: StreamConfig) -> str:
-    """The folder of a spool's files."""
+    """Returns the folder of a spool's files."""
     path = Path(config.path)
     return path.parent.name if config.settled and path.name == "data" else ""
 
 
 def _identity(config: StreamConfig) -> str:
-    """What makes a declaration the same as another."""
+    """Returns a text that is equal for equal declarations."""
     return xxhash.xxh3_64_hexdigest(repr(config).encode())
 
 

@@ -27,7 +27,7 @@ import itertools, json, os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 from levada.cli.app.run_app import run_app
-from levada.cli.app_builder import Given, assemble
+from levada.cli.app_builder import CommandArguments, assemble
 from levada_kill import STEPS
 
 calls = {name: getattr(os, name) for name in STEPS}
@@ -47,7 +47,8 @@ def arm(at, times):
 
 def run(root):
     options = {"out": f"{root}/out", "checkpoint": f"{root}/ck", "epoch_rows": 10}
-    app = assemble(Given(queries=("q.rq",), streams=("http://e/s=s.nt",), options=options))
+    streams = ("http://e/s=s.nt",)
+    app = assemble(CommandArguments(queries=("q.rq",), streams=streams, options=options))
     return run_app(app, once=True, keep_open=False, overwrite=False, master="none")
 
 root, first, last, times = sys.argv[1], *map(int, sys.argv[2:])

@@ -40,7 +40,7 @@ def by_lot(seed: int, share: float) -> Callable[[int, int], GroupTable]:
 @examples(12)
 @given(both, st.sampled_from((1, 3, 1000)), st.sampled_from((2, 3, 7)), lots, shares)
 def test_no_group_table_shows(case: Case, rows: int, parts: int, lot: int, share: float) -> None:
-    with patch("levada.checkpoint.key_group_tables.dealt", by_lot(lot, share)):
+    with patch("levada.checkpoint.key_group_tables.deal_round_robin", by_lot(lot, share)):
         got = run_case(case, epoch_rows=rows, partitions=parts)
     assert same_queries(case.expected(), got) is None
 
@@ -50,6 +50,7 @@ def test_no_group_table_shows(case: Case, rows: int, parts: int, lot: int, share
 def test_a_run_goes_on_by_the_table_that_it_began_with(case: Case, rows: int, lot: int) -> None:
     """After a stop the table is read, not dealt anew."""
     deals = iter([by_lot(lot, 1.0)])
-    with patch("levada.checkpoint.key_group_tables.dealt", lambda *many: next(deals)(*many)):
+    target = "levada.checkpoint.key_group_tables.deal_round_robin"
+    with patch(target, lambda *many: next(deals)(*many)):
         got = run_stopped(case, 2, epoch_rows=rows, partitions=3)
     assert same_queries(case.expected(), got) is None

@@ -212,14 +212,14 @@ def test_tables_of_a_parser_are_kept_by_the_grammar(
 FULL = """
 import resource, signal, warnings
 import numpy as np
-from levada.kernels.keyed.bucket_layout import beside, mix
+from levada.kernels.keyed.bucket_layout import combine_instants, mix
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))  # as on a full disk: files can be made
 warnings.simplefilter("always")
 one, at = np.ones(1, np.uint64), np.zeros(1, np.int64)
 k, h = mix(one, one, np.zeros(1, np.int32))
-print(len(beside(k, h, at, at)[0]))
+print(len(combine_instants(k, h, at, at)[0]))
 """
 
 

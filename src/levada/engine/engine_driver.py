@@ -25,6 +25,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.crash_counter import forget, increment_crash_count, note_loss
 from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.checkpoint.request_files import Presence, Request, mark_presence
+from levada.connectors.config.stream_config import StreamConfig
 from levada.core.cpu_guard import cpu_guard
 from levada.core.gc_control import DeferredCollection
 from levada.core.query_limits import Limited
@@ -137,9 +138,8 @@ class Driver:
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.order_streams(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
-        sourcing = SourceCoordinator(
-            configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open
-        )
+        once, keep_open = tempo.once, tempo.keep_open
+        sourcing = SourceCoordinator(configs, checkpoint.root, once=once, keep_open=keep_open)
         sourcing.reused_names = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
         static, planning = self._statics.replaceable, self._registry.planning
@@ -149,16 +149,13 @@ class Driver:
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = QueryQuotas(self._limits)
-        queries = self.suspended.without(self._registry.queries)
-        discard_incompatible_state(checkpoint, configs, queries)
-        if self.suspended.queries:
-            self._catalog.drop(checkpoint.newest_plan())
+        self._discard_old_plans(checkpoint, configs)
         chosen = publication.executor = executor()
         self._late = chosen if isinstance(chosen, WarmupExecutor) else None
+        promises, spools = bool(tempo.delay), self._spools
         self._publishing = Publishing(
-            publication, chosen, sourcing, self._spools, self.streams, tell=tell,
-            promises=bool(tempo.delay),
-        )  # fmt: skip
+            publication, chosen, sourcing, spools, self.streams, tell=tell, promises=promises
+        )
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
@@ -166,6 +163,13 @@ class Driver:
         self._note = WorkNote(checkpoint.root)
         self._begin_loop(checkpoint)
         self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
+
+    def _discard_old_plans(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
+        """Discards state and plans that this run's queries cannot use."""
+        queries = self.suspended.without(self._registry.queries)
+        discard_incompatible_state(checkpoint, configs, queries)
+        if self.suspended.queries:
+            self._catalog.drop(checkpoint.newest_plan())
 
     def _compare_streams(self, checkpoint: Checkpoint) -> None:
         """Compares the options of streams with those of the previous run, before anything is

@@ -25,7 +25,7 @@ class Ontology:
     >>> from levada.plan.logical.ontology_schema import SUB_CLASS
     >>> from levada.core.rdf_terms import Iri
     >>> ontology = Ontology([static_source([f"<e:A> {SUB_CLASS} <e:B>"])])
-    >>> sorted(map(str, ontology.schema(Regime.RDFS).above(Iri("e:A"))))
+    >>> sorted(map(str, ontology.schema(Regime.RDFS).superclasses(Iri("e:A"))))
     ['<e:A>', '<e:B>']
     """
 

@@ -26,8 +26,8 @@ def told(number, handler):  # says when a signal has been taken
     return set_handler(number, taken if callable(handler) else handler)
 signal.signal = told
 from levada.cli.app.run_app import run_app
-from levada.cli.app_builder import Given, assemble
-app = assemble(Given(queries=("slow.rq",), streams=("http://e/s=s.nt",)))
+from levada.cli.app_builder import CommandArguments, assemble
+app = assemble(CommandArguments(queries=("slow.rq",), streams=("http://e/s=s.nt",)))
 print("run", flush=True)
 run_app(app, once=False, keep_open=False, overwrite=False, spark=False)
 """

@@ -96,7 +96,7 @@ def test_metrics_are_of_the_queries_with_most_cpu_time(monkeypatch: pytest.Monke
         QueryStatus(f"q{i}", 0, MAX, None, (), None, "", cpu_seconds=i / 10, state_bytes=None)
         for i in range(status_routes.MAX_CHARGED + 5)
     ]
-    lines = list(status_routes._of_queries(queries))
+    lines = list(status_routes._query_metrics(queries))
     seconds = [line for line in lines if line.startswith("levada_query_cpu_seconds{")]
     assert len(seconds) == status_routes.MAX_CHARGED and 'query="q4"' not in " ".join(seconds)
     assert not any(line.startswith("levada_query_state_bytes{") for line in lines)

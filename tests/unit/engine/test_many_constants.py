@@ -54,7 +54,7 @@ def test_equal_conditions_of_many_queries_find_their_rows(
         seen.append(out.n)
         return out
 
-    monkeypatch.setattr(exchange, "along", counted)
+    monkeypatch.setattr(exchange, "project_for_consumer", counted)
     terms, asked = VALUES[values], CONSTANTS[constants]
     (tmp_path / "a.nt").write_text(
         "".join(f"<http://e/c{i}> <http://e/n> {term} {i} .\n" for i, term in enumerate(terms))

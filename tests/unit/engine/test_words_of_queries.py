@@ -62,7 +62,8 @@ def test_what_is_refused_takes_no_word(engine: levada.Engine) -> None:
     with pytest.raises(levada.QueryError):
         engine.register(wrong)
     with pytest.raises(UsageError, match=TAKEN):
-        engine.register_all([levada.QueryRequest(over(MINE), "a"), levada.Asked(over(OTHERS), "b")])
+        requests = [levada.QueryRequest(over(MINE), "a"), levada.QueryRequest(over(OTHERS), "b")]
+        engine.register_all(requests)
     engine.register(over(OTHERS))
 
 

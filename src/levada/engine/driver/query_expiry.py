@@ -87,7 +87,9 @@ class QueryExpiry:
         """Whether the query is registered and not suspended; suspended queries stay in the
         status.
         """
-        return self._registry.lifetime_of(query.name) is query.lifetime and not query.lifetime.is_over
+        return (
+            self._registry.lifetime_of(query.name) is query.lifetime and not query.lifetime.is_over
+        )
 
     def _remove(self, query: Registered, gone: list[Registered]) -> bool:
         try:

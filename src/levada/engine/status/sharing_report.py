@@ -115,7 +115,11 @@ def _shared_operators(
             pair_counts = [counts for at, counts in met.items() if int(at.split()[0]) == number]
             if pair_counts:  # what queries would join apart is less than what all of them join
                 more = (
-                    1 / max(wasted_work_ratio([sum(each) for each in zip(*pair_counts, strict=True)]), 0.01)
+                    1
+                    / max(
+                        wasted_work_ratio([sum(each) for each in zip(*pair_counts, strict=True)]),
+                        0.01,
+                    )
                     - 1
                 )
             yield Operator(

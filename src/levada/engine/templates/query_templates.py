@@ -189,7 +189,9 @@ def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
     queries = (prepared.algebra, prepared.plannable)
     made = any(is_derived(window.stream) for window in prepared.plannable.windows)
     return (
-        there and not made and not any(any(marks_outside_patterns(query, marks)) for query in queries)
+        there
+        and not made
+        and not any(any(marks_outside_patterns(query, marks)) for query in queries)
     )
 
 

@@ -179,9 +179,9 @@ def _readers(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Read
     class_of[order] = place_in_segment(starts_segment(below[order]))
     forms, classes = list[Form](), [np.empty(0, np.int64)]
     for first, one in number_forms(node, shares):
-        joined = replace(one, join_members=below[one.join_members].astype(np.int64))
+        joined = replace(one, node_members=below[one.node_members].astype(np.int64))
         forms.append(Form.of_side(joined, 0, first))
-        classes.append(class_of[one.join_members])
+        classes.append(class_of[one.node_members])
     of = np.concatenate(classes)
     predicates = tuple(group_predicates(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
     return Readers(predicates, tuple(forms), of, offsets, order)

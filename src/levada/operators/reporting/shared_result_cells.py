@@ -135,7 +135,9 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
     parts = [] if alike is None else [alike.find_sharers(members)]
     if cells is not None and len(members) < len(present):
         cell_members = cells.of(present[len(members) :])
-        parts += [cell_members] if alike is None else [cell_members, alike.extend_sharers(cell_members)]
+        parts += (
+            [cell_members] if alike is None else [cell_members, alike.extend_sharers(cell_members)]
+        )
     return concat(parts) if parts else None
 
 

@@ -104,7 +104,7 @@ class Form:
         joined = self.of
         owner = np.arange(self.first, self.first + len(joined.members))
         asked = IndexedMembers(
-            joined.members.astype(np.int32), joined.join_members.astype(np.int32), owner
+            joined.members.astype(np.int32), joined.node_members.astype(np.int32), owner
         )
         number = 0 if axis is None else self.ranges[axis]
         return entries(joined.pick, asked, list(self.keys.values()), number, seed)
@@ -116,7 +116,7 @@ class Form:
         return (
             joined.pick.members,
             self.first,
-            joined.join_members.tobytes(),
+            joined.node_members.tobytes(),
             tuple(self.keys.values()),
             number,
         )
@@ -192,7 +192,9 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
     if not joined.pick.is_full:
         return build_reader()
     place = f"{joined.node} {forms[0].side} {tuple(forms[0].keys)} {axis} {seed}"
-    return joined.pick.compute_once_at(place, tuple([form.follows(axis) for form in forms]), build_reader)
+    return joined.pick.compute_once_at(
+        place, tuple([form.follows(axis) for form in forms]), build_reader
+    )
 
 
 def _masks(forms: Sequence[Form], finder: PredicateIndexReader, bits: Longs) -> tuple[Longs, Longs]:

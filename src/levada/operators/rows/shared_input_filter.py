@@ -206,7 +206,7 @@ def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: i
 def _wants_all_rows(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
     """Whether, for each member, some pick wants all rows."""
     all_ = [
-        form.of.join_members for form in forms if not (form.keys or form.ranges or form.condition)
+        form.of.node_members for form in forms if not (form.keys or form.ranges or form.condition)
     ]
     return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
 
@@ -242,7 +242,7 @@ def _all_as_long(
 
 def _join_members(forms: Sequence[Form]) -> Longs:
     """The member of a join below each owner."""
-    parts = [form.of.join_members.astype(np.int64) for form in forms]
+    parts = [form.of.node_members.astype(np.int64) for form in forms]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 

@@ -89,8 +89,8 @@ def problem(
     for the model ``epochs``, where stages take turns. Raises ``UsageError``.
 
     >>> from levada.placement.replication.example_applications import word_count
-    >>> from levada.core.machine_file import shipped
-    >>> [round(ns) for ns in problem(word_count(), shipped("server-a")).arrays.cost[2:4]]
+    >>> from levada.core.machine_file import shipped_machine
+    >>> [round(ns) for ns in problem(word_count(), shipped_machine("server-a")).arrays.cost[2:4]]
     [1613, 612]
     """
     rates = _rates(graph, rate)

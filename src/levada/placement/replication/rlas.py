@@ -132,10 +132,10 @@ def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
     fewer cores than the graph has operators.
 
     >>> from levada.placement.replication.example_applications import word_count
-    >>> from levada.core.machine_file import shipped
+    >>> from levada.core.machine_file import shipped_machine
     >>> from levada.placement.replication.throughput_models import MODELS
     >>> from levada.placement.replication.model_arrays import problem
-    >>> words = problem(word_count(), shipped("server-b"))
+    >>> words = problem(word_count(), shipped_machine("server-b"))
     >>> plan = rlas(MODELS["sustainable"], words, Search(nodes=200, steps=2000))
     >>> plan.within, int(plan.replication.sum()) <= 64
     (True, True)

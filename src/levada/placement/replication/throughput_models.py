@@ -68,10 +68,10 @@ def estimate(model: Model, problem: Problem, counts: Longs) -> Estimate:
     """What a model says of a plan (counts of replicas, operators by places).
 
     >>> from levada.placement.replication.dataflow import Graph, Operator, Stream
-    >>> from levada.core.machine_file import shipped
+    >>> from levada.core.machine_file import shipped_machine
     >>> from levada.placement.replication.model_arrays import problem
     >>> graph = Graph("g", [Operator("a", 120), Operator("b", 240)], [Stream("a", "b")])
-    >>> pair = problem(graph, shipped("server-a"))
+    >>> pair = problem(graph, shipped_machine("server-a"))
     >>> apart = np.zeros((2, 8), np.int64)
     >>> apart[0, 0] = apart[1, 1] = 1
     >>> round(estimate(MODELS["paper"], pair, apart).throughput)  # 1 s / (200 + 119.3 ns)

@@ -366,7 +366,9 @@ class IntakeTask:
         """Routes the rows of VALUES."""
         for node in self._first_nodes(s.Constant):
             frame = constants(
-                node, node.members_read_whole(self.context.first, self.context.replaced_graphs), self.pool
+                node,
+                node.members_read_whole(self.context.first, self.context.replaced_graphs),
+                self.pool,
             )
             if frame is not None:
                 run_ingest_operators(self.plan, self.env, self.exchange, node, frame)

@@ -333,7 +333,9 @@ class StageTask:
         self.held.give(received)
         if self.context.measured == ROWS:
             counted = drop_replicated_inputs(node.step, frames, received)
-            self.given_rows.count_given(counted, joins=node.id in find_divisible_joins(self.plan).joins)
+            self.given_rows.count_given(
+                counted, joins=node.id in find_divisible_joins(self.plan).joins
+            )
         made = self._output_of(node, frames)
         first = next(made, None)
         if first is None:

@@ -79,7 +79,9 @@ class Reading:
 def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """Returns the readings of an epoch: static data as they are, and replaced ones as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
-    whole = {n.id: n.members_read_whole(context.first, context.replaced_graphs) for n in _readers(plan)}
+    whole = {
+        n.id: n.members_read_whole(context.first, context.replaced_graphs) for n in _readers(plan)
+    }
     planned = [
         Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
     ]

@@ -40,7 +40,7 @@ def parse_allowance(text: str) -> TokenQuota:
     """What a text says, of a word that comes twice the later. Raises ``UsageError``.
 
     >>> parse_allowance("queries=10,body=1MB,bytes=5MB")
-    Allowance(queries=10, streams=0, connections=0, body=1000000, text=0, seconds=0, \
+    TokenQuota(queries=10, streams=0, connections=0, body=1000000, text=0, seconds=0, \
 of_queries='bytes=5MB')
     """
     limits: dict[str, int] = {}

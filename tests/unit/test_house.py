@@ -40,11 +40,7 @@ WIDE_ROOMS = ("kernels", "cli")
 KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset()
 KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
-KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
-    {
-        "plan.lowering.pattern:PatternLowering.node",
-    }
-)
+KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset()
 KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset()
 
 

@@ -30,7 +30,7 @@ from levada.connectors.spool.receivers.mqtt import MqttReceiver
 root, url, point, text = sys.argv[1:]
 root = Path(root)
 owner, name = {
-    "received": (Log, "append"), "logged": (MqttReceiver, "logged"),
+    "received": (Log, "append"), "logged": (MqttReceiver, "acknowledge"),
     "acknowledged": (EpochRunner, "run"),
 }[point]
 whole = getattr(owner, name)

@@ -26,7 +26,10 @@ from pages import dead_links
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-NEEDED = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "LICENSE", "src", "docs")
+NEEDED = (
+    "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
+    "src", "docs",
+)  # fmt: skip
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once

@@ -10,7 +10,7 @@ from levada.engine.delivery.delivery_manager import Deliveries
 class Goes:
     """An output that has had one more epoch at each look."""
 
-    query, why, holds, failure, over, told = "q", "", False, None, False, None
+    query, why, holds, failure, over, progress = "q", "", False, None, False, None
     broken = False
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Goes:
 class Full:
     """An index with more than it may keep."""
 
-    def holds(self) -> bool:
+    def is_full(self) -> bool:
         return True
 
 

@@ -37,7 +37,7 @@ class Place:
         return self
 
     @property
-    def each(self) -> list["Place"]:
+    def with_former_emits(self) -> list["Place"]:
         return [self, *(replace(self, node=n, member=m) for _, n, m in self.formers)]
 
 
@@ -69,7 +69,7 @@ class Planned:
     queries: dict[str, Place]
 
     @property
-    def switched(self) -> list[Place]:
+    def switched_queries(self) -> list[Place]:
         return [query for query in self.queries.values() if query.formers]
 
 

@@ -209,7 +209,8 @@ def test_it_has_all_sources_and_nothing_else(installed: Installed) -> None:
 def test_its_pages_are_there_and_lead_to_each_other(installed: Installed) -> None:
     pages = installed.home / "share" / "doc" / "levada"
     ours = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} | {Path("README.md")}
-    assert {p.relative_to(pages) for p in pages.rglob("*.md")} == ours | {Path("CONTRIBUTING.md")}
+    stated = {Path(name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
+    assert {p.relative_to(pages) for p in pages.rglob("*.md")} == ours | stated
     dead = [link for page in pages.rglob("*.md") for link in dead_links(page)]
     assert not dead, "\n".join(dead)
 

@@ -99,7 +99,7 @@ def test_full_nodes_have_a_table_that_lasts(plan: Plan) -> None:
     expected = rows_of(patterns_of(nodes, [node.alive for node in nodes], 7), chunk)
     full = {node.id for node in nodes[::2]}
     assert 0 < len(full) < len(nodes)
-    large = lambda node, mask: node.of(s.Match) if node.id in full and mask.any() else None  # noqa: E731
+    large = lambda node, mask: node.as_step(s.Match) if node.id in full and mask.any() else None  # noqa: E731
     with (
         patch.object(pattern_table, "_large", large),
         patch.object(pattern_table, "MOST_COUNTED", 0),

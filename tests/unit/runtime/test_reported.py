@@ -74,7 +74,7 @@ def test_what_several_tell_is_added_up(seed: int) -> None:
     assert shared.tolist() == [times[at] > 1 for at in sorted(both)]
     for (node, member), had in both.items():
         query = cast(Any, SimpleNamespace(node=node, member=member))
-        query.each = (query,)
+        query.with_former_emits = (query,)
         assert sums.of_query(query) == (had[0], had[3])
     assert (sums.solutions, sums.reports) == tuple(sum(h[i] for h in both.values()) for i in (0, 3))
     over = sums.members_above(3)

@@ -38,7 +38,7 @@ Held = dict[str, list[int]]
 pytestmark = pytest.mark.timeout(0)
 
 
-def own_order(keyed: Keyed, seen: choose_order.Seen, costs: Costs) -> choose_order.Chosen:
+def own_order(keyed: Keyed, seen: choose_order.OrderContext, costs: Costs) -> choose_order.Chosen:
     """A conjunction is joined in the query's own order, whatever others join."""
     return replace(choose_order.choose(keyed, seen, costs), units=())
 

@@ -238,7 +238,7 @@ def test_group_bys_that_differ_in_texts_fold_cells() -> None:
     stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
     found = list[object]()
 
-    def seen(readers: Readers, rows: Frame, pool: TermLookup) -> condition_cells.Told | None:
+    def seen(readers: Readers, rows: Frame, pool: TermLookup) -> condition_cells.IndexLeaves | None:
         found.append(condition_cells.match_conditions(readers, rows, pool))
         return found[-1]  # type: ignore[return-value]
 

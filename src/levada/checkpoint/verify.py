@@ -89,7 +89,7 @@ OF_NO_MANIFEST = frozenset(("index", "results", "spool", "keys", "request", "rea
 
 
 @frozen
-class Found:
+class CheckedItem:
     """The result for a file: its bytes, and its fault ("": none)."""
 
     item: Item
@@ -102,11 +102,11 @@ class Report:
     """The result for a checkpoint. ``running``: an engine was running on it."""
 
     epoch: int
-    found: tuple[Found, ...]
+    found: tuple[CheckedItem, ...]
     running: bool
 
     @property
-    def damaged(self) -> list[Found]:
+    def damaged(self) -> list[CheckedItem]:
         """The files with a fault."""
         return [f for f in self.found if f.wrong]
 
@@ -243,17 +243,17 @@ def _of_setup(root: Path, name: str) -> Iterator[Item]:
     )
 
 
-def _look(root: Path, item: Item, tell: Tell) -> Found:
+def _look(root: Path, item: Item, tell: Tell) -> CheckedItem:
     path = root / item.name
     try:
         size = path.stat().st_size
     except OSError as error:
-        return Found(item, 0, str(unreadable(path, str(error.strerror))))
+        return CheckedItem(item, 0, str(unreadable(path, str(error.strerror))))
     try:
         check(root, item, tell)
     except (CheckpointError, SourceError) as error:
-        return Found(item, size, str(error))
-    return Found(item, size)
+        return CheckedItem(item, size, str(error))
+    return CheckedItem(item, size)
 
 
 def check(root: Path, item: Item, tell: Tell = lambda size: None) -> None:

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from levada.cli.app.app_file import QuerySource
 from levada.core.names import check_query_name
 from levada.errors import QueryError, UsageError
-from levada.language.cql.ast import Asked
+from levada.language.cql.ast import ScriptQuery
 from levada.language.cql.parser import parse_script
 
 _SHOWN = re.compile(r"\S")
@@ -51,14 +51,14 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
     )
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: ScriptQuery) -> str:
     try:
         return check_query_name(PurePosixPath(asked.dest).name) if asked.dest else ""
     except UsageError:
         return ""
 
 
-def _without_statements(text: str, others: list[Asked]) -> str:
+def _without_statements(text: str, others: list[ScriptQuery]) -> str:
     """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
     for other in others:
         for start, stop in other.places:

@@ -34,7 +34,7 @@ KINDS = {"dead": Letter.DEAD, "late": Letter.LATE}
 ELSEWHERE = "They are not in the checkpoint: the engine writes them below its --out."
 
 
-class Wanted(NamedTuple):
+class LetterFilter(NamedTuple):
     """Of which stream ("": of all), of which kinds, how many."""
 
     stream: str
@@ -57,16 +57,16 @@ async def letters(request: Request) -> Json:
         return Json(await off_loop(lambda: _answer(server, wanted)))
 
 
-def _parse_wanted(request: Request) -> Wanted:
+def _parse_wanted(request: Request) -> LetterFilter:
     kind = request.query_params.get("kind", "")
     if kind and kind not in KINDS:
         raise Problem(400, f"There are no letters of the kind {kind[:40]}.", hint="dead, late.")
     limit = number(request, "limit", 1, MOST) or USUAL
     stream = request.query_params.get("stream", "")
-    return Wanted(stream, (kind,) if kind else tuple(KINDS), limit)
+    return LetterFilter(stream, (kind,) if kind else tuple(KINDS), limit)
 
 
-def _answer(server: ServerState, wanted: Wanted) -> dict[str, Any]:
+def _answer(server: ServerState, wanted: LetterFilter) -> dict[str, Any]:
     counts = _counts(server)
     known = {*counts, *server.facts.now().streams}
     if wanted.stream and wanted.stream not in known:
@@ -92,7 +92,7 @@ def _counts(server: ServerState) -> dict[str, StreamCounts]:
         return {}  # no epoch yet
 
 
-def newest(folder: Path, wanted: Wanted) -> Newest:
+def newest(folder: Path, wanted: LetterFilter) -> Newest:
     """The newest letters below a folder. Within an epoch dead letters come before late ones."""
     files = list(_files(folder, wanted.kinds))
     matches: list[dict[str, Any]] = []

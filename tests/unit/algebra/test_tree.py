@@ -34,7 +34,7 @@ NODES = (
     (a.Unit(), ()),
     (X, ()),
     (Y, ()),
-    (a.Came(a.InWindow(0), None, "t"), ()),  # type: ignore[arg-type]
+    (a.TripleArrivals(a.InWindow(0), None, "t"), ()),  # type: ignore[arg-type]
     (a.Scan(a.InWindow(0), ()), ()),
     (a.Entailed(a.InWindow(0), None, ()), ()),  # type: ignore[arg-type]
 )

@@ -73,7 +73,7 @@ def test_what_joins_of_three_patterns_share_as_json(
     Path("other.rq").write_text(QUERY.replace("{ ?s :v ?v }", f"{{ {group} FILTER(?t > 1) }}"))
     found = json.loads(shown(capsys, "three.rq", "other.rq", "--sharing", "relax", "--json"))
     looked = found["orders"]["three"]
-    assert looked[0]["type"] == "Looked" and "?s <http://e/v> ?v" in looked[0]["order"]
+    assert looked[0]["type"] == "ConsideredOrder" and "?s <http://e/v> ?v" in looked[0]["order"]
     assert any(one["chosen"] for one in looked)
 
 
@@ -132,12 +132,12 @@ def test_queries_in_a_circle_are_refused_as_a_run_would(
 def test_every_command_takes_the_options_of_queries_by_their_words() -> None:
     assert tuple(MEANING) == WORDS
 
-    def command(given: object, *, own: int = 0) -> None:
+    def command(arguments: object, *, own: int = 0) -> None:
         raise AssertionError("is not called here")
 
     names = list(inspect.signature(takes_queries(command)).parameters)
     assert [name for name in names if name in WORDS] == list(WORDS)
-    assert "own" in names and "given" not in names
+    assert "own" in names and "arguments" not in names
 
 
 def test_the_form_of_joins_shows_and_what_stays_of_two(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from levada.connectors.ingest.parse.ntriples import Triples, parse
-from levada.connectors.ingest.static_cache import Wanted, make_imprint, triples_of
+from levada.connectors.ingest.static_cache import CacheRequest, make_imprint, triples_of
 from levada.kernels.terms.term_ids import identify_one
 from levada.operators.state.checksummed_frames import checked_parts, unpack_checked
 
@@ -54,11 +54,11 @@ def test_what_is_taken_out_is_what_was_pressed(quads: bool, random_seed: int) ->
         given = parse(text, quads=quads, timed=False, seed=3, document=9)
         blob = b"".join(checked_parts(make_imprint(given, "2.0")))
         frames, _ = unpack_checked(np.frombuffer(blob, np.uint8), "state/1")
-        found = triples_of(frames, "2.0", Wanted(None, texts=True, values=True))
+        found = triples_of(frames, "2.0", CacheRequest(None, texts=True, values=True))
         assert found is not None and rows(found) == rows(given)
         some = {*draw.sample(predicates, draw.randint(0, min(len(predicates), 3))), "<http://e/x>"}
         halves = np.unique([np.uint64(identify_one(p, 3)[0]) for p in some])
-        part = triples_of(frames, "2.0", Wanted(halves, texts=True, values=False))
+        part = triples_of(frames, "2.0", CacheRequest(halves, texts=True, values=False))
         chosen = [i for i in range(given.n) if given.text(given.p, i) in some]
         assert (Counter() if part is None else rows(part)) == rows(
             given.take(np.array(chosen, int))
@@ -74,7 +74,7 @@ def test_without_texts_none_is_unpacked_unless_a_value_needs_it() -> None:
     for triples in (plain, hard):
         for values in (False, True):
             found = triples_of(
-                make_imprint(triples, "a"), "a", Wanted(None, texts=False, values=values)
+                make_imprint(triples, "a"), "a", CacheRequest(None, texts=False, values=values)
             )
             assert found is not None and found.o.x.tolist() == triples.o.x.tolist()
             sizes.append(found.buffer.size > 0)

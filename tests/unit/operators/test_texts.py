@@ -25,7 +25,7 @@ from levada.operators.operator_context import OperatorContext
 from levada.operators.rows.compensation_filter import finder_of, pick, route
 from levada.operators.rows.list_keys import parse_list
 from levada.operators.rows.route_rows import project_for_consumer
-from levada.operators.rows.text_range_keys import Placed, Told
+from levada.operators.rows.text_range_keys import Placed, RangeTexts
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import Order
 from levada.plan.execution.plan import Plan, PlanNode
@@ -202,12 +202,26 @@ def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: TermLook
 def test_a_text_is_at_a_border_or_before_it() -> None:
     terms = pl.Series(['"b"', '"a"@en', "<a:b>", None, '"ab"', '"c"'])
     column = from_texts(terms)
-    told = Told.of(column, Order.STRING)
+    told = RangeTexts.of(column, Order.STRING)
     assert told.none.tolist() == [False, True, True, True, False, False]
     placed = Placed.of(told, pl.Series([b"a", b"b"]))
     assert placed.d[placed.exact].tolist() == [1, 0.5, 1.5]
-    assert Told.of(column, Order.TAGGED).texts.to_list() == [b"b", b"a", None, None, b"ab", b"c"]
-    assert Told.of(column, Order.STR).texts.to_list() == [b"b", b"a", b"a:b", None, b"ab", b"c"]
+    assert RangeTexts.of(column, Order.TAGGED).texts.to_list() == [
+        b"b",
+        b"a",
+        None,
+        None,
+        b"ab",
+        b"c",
+    ]
+    assert RangeTexts.of(column, Order.STR).texts.to_list() == [
+        b"b",
+        b"a",
+        b"a:b",
+        None,
+        b"ab",
+        b"c",
+    ]
 
 
 def test_many_texts_are_told_as_few_are() -> None:
@@ -219,17 +233,19 @@ def test_many_texts_are_told_as_few_are() -> None:
     terms += [f"<e:{i}>" for i in range(90)]
     read = [term_of(term) for term in terms]
     own = [one.lexical if isinstance(one, Literal) else str(one)[1:-1] for one in read]
-    assert Told.of(from_texts(pl.Series(terms)), Order.STR).texts.to_list() == [
+    assert RangeTexts.of(from_texts(pl.Series(terms)), Order.STR).texts.to_list() == [
         text.encode() for text in own
     ]
 
 
 def test_times_are_in_the_order_of_what_is_written() -> None:
-    told = Told.of(from_texts(pl.Series(TIMES)), Order.LOCAL).texts.drop_nulls().unique().sort()
+    told = (
+        RangeTexts.of(from_texts(pl.Series(TIMES)), Order.LOCAL).texts.drop_nulls().unique().sort()
+    )
     assert told.to_list()[1:4] == [
         b"0001-01-01T00:00:00.123456789012345678",
         b"0001-01-01T00:00:00.5",
         b"0001-01-01T23:59:59",
     ]
-    days = Told.of(from_texts(pl.Series(DATES)), Order.DATE).texts.drop_nulls()
+    days = RangeTexts.of(from_texts(pl.Series(DATES)), Order.DATE).texts.drop_nulls()
     assert days.to_list() == [b"2026-01-01", b"0001-01-01", b"9999-12-31", b"2024-02-29"]

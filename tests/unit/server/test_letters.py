@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from levada.checkpoint.delivery_progress import Delivered, write_deliveries
-from levada.server.dead_letter_routes import FILES, LONGEST, TAIL, Wanted, newest
+from levada.server.dead_letter_routes import FILES, LONGEST, TAIL, LetterFilter, newest
 from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import Run, served, until
@@ -68,26 +68,26 @@ def test_an_answer_is_bounded(tmp_path: Path) -> None:
     write(tmp_path, "late", 3, {"stream": "t", "ts": 1, "watermark": 2})
     (tmp_path / "dead-letter" / ".new").write_text("{")
     (tmp_path / "dead-letter" / "notes.ndjson").write_text("{}")
-    last = newest(tmp_path, Wanted("", BOTH, 2))
+    last = newest(tmp_path, LetterFilter("", BOTH, 2))
     assert ([letter["reason"] for letter in last.letters], last.more) == (["73", "72"], True)
-    absent = newest(tmp_path, Wanted("u", BOTH, 5))
+    absent = newest(tmp_path, LetterFilter("u", BOTH, 5))
     assert absent == ([], True)
-    assert newest(tmp_path, Wanted("t", ("late",), 5)).letters[0]["epoch"] == 3
-    assert newest(tmp_path / "nowhere", Wanted("", BOTH, 5)) == ([], False)
+    assert newest(tmp_path, LetterFilter("t", ("late",), 5)).letters[0]["epoch"] == 3
+    assert newest(tmp_path / "nowhere", LetterFilter("", BOTH, 5)) == ([], False)
 
 
 def test_long_letters_are_cut(tmp_path: Path) -> None:
     long = {"stream": "s", "source": "f", "offset": 1, "reason": "r" * 900, "text": "x" * 900}
     write(tmp_path, "dead-letter", 1, long)
-    (cut,) = newest(tmp_path, Wanted("", BOTH, 5)).letters
+    (cut,) = newest(tmp_path, LetterFilter("", BOTH, 5)).letters
     assert (len(cut["reason"]), len(cut["text"]), cut["characters"]) == (LONGEST, LONGEST, 900)
     path = write(tmp_path, "dead-letter", 2, long | {"text": "x" * 2 * TAIL}, long)
-    last, rest, before = newest(tmp_path, Wanted("", BOTH, 5)).letters
+    last, rest, before = newest(tmp_path, LetterFilter("", BOTH, 5)).letters
     assert (last["epoch"], before["epoch"]) == (2, 1)
     assert rest["source"] == path.name
     assert rest["reason"].startswith("What else is in")
     write(tmp_path, "dead-letter", 3).write_bytes(b'{"half\n[]\n\xff\n')
-    assert len(newest(tmp_path, Wanted("", BOTH, 5)).letters) == 3
+    assert len(newest(tmp_path, LetterFilter("", BOTH, 5)).letters) == 3
 
 
 def test_letters_that_lie_elsewhere(run: Run, tmp_path: Path) -> None:

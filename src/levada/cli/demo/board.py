@@ -81,7 +81,7 @@ VIEWS = (
 
 
 @frozen
-class Seen:
+class QueryTally:
     """Of a query: how many solutions, and (report, values) of some of the last, oldest first."""
 
     count: int = 0
@@ -97,7 +97,7 @@ class Board:
     elements: int
     until: int = MAX
     views: Sequence[View] = VIEWS
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, QueryTally] = field(default_factory=dict)
     progress: Progress = field(default_factory=lambda: Progress(0, 0, 0, 0.0))
     _spinner: Spinner = field(
         default_factory=lambda: Spinner("dots", Text("Spark is starting", style="dim"))
@@ -106,14 +106,14 @@ class Board:
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Takes a query's results of an epoch (``levada.connectors.sinks.Sink``)."""
         view = next(view for view in self.views if view.query == query)
-        before = self.seen.get(query, Seen())
+        before = self.seen.get(query, QueryTally())
         rows = (
             _last_solutions(view, batch)
             if view.kind is Kind.LAST
             else _last_report(view, batch, self.until)
         )
         kept = (*before.rows, *rows)[-_MOST:] if view.kind is Kind.LAST else rows or before.rows
-        self.seen[query] = Seen(before.count + len(batch.report), kept)
+        self.seen[query] = QueryTally(before.count + len(batch.report), kept)
         return []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -159,7 +159,7 @@ class Board:
         return "end of the year" if least >= MAX else _minute(least)
 
     def _table(self, view: View, most: int) -> RenderableType:
-        seen = self.seen.get(view.query, Seen())
+        seen = self.seen.get(view.query, QueryTally())
         title = Text.assemble((view.title, "bold"), (f"   {seen.count:,} results", "green"))
         draw = _greatest if view.kind is Kind.GREATEST else _last
         return Group(title, draw(view, seen.rows, most), Text())

@@ -41,7 +41,7 @@ CODEC = "lz4"
 
 
 @frozen
-class Wanted:
+class CacheRequest:
     """The request to imprints: the predicates, by the first halves of their identities (None: all);
     whether texts are read, or values, some of which only the text represents exactly.
     """
@@ -108,7 +108,7 @@ def _compress(data: Bytes) -> Bytes:
     return np.frombuffer(pa.compress(data, codec=CODEC, asbytes=True), np.uint8)
 
 
-def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triples | None:
+def triples_of(frames: Mapping[str, Frame], name: str, wanted: CacheRequest) -> Triples | None:
     """Returns the statements of an imprint with wanted predicates; None: there is none. Without
     texts their buffer is empty.
     """
@@ -144,7 +144,7 @@ def triples_of(frames: Mapping[str, Frame], name: str, wanted: Wanted) -> Triple
 _NONE = np.empty(0, np.uint8)
 
 
-def _select_predicates(predicates: Words, wanted: Wanted) -> Bools:
+def _select_predicates(predicates: Words, wanted: CacheRequest) -> Bools:
     if wanted.predicates is None:
         return np.ones(len(predicates), np.bool_)
     return np.isin(predicates, wanted.predicates)

@@ -28,7 +28,7 @@ _TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever 
 
 
 @frozen
-class Found:
+class ListedFile:
     """A file: its name within the stream (a base name; for a glob the path) and its path."""
 
     name: str
@@ -45,7 +45,7 @@ class Listing:
         self._changed: tuple[int, int] | None = None
         self._looked = 0
 
-    def look(self) -> tuple[list[Found], Collection[str]]:
+    def look(self) -> tuple[list[ListedFile], Collection[str]]:
         """Returns new files, by name, and the names of deleted ones. Raises like ``list_files``."""
         now, changed = self._clock(), _time_of_change(self._path)
         if changed is not None and changed == self._changed and 0 <= now - self._looked < _TRUSTED:
@@ -68,7 +68,7 @@ class Listing:
         self._known.discard(name)
         self._changed = None
 
-    def _in_folder(self) -> tuple[list[Found], set[str]]:
+    def _in_folder(self) -> tuple[list[ListedFile], set[str]]:
         try:
             here = set(os.listdir(self._path))
         except OSError as error:
@@ -80,7 +80,7 @@ class Listing:
             if not _is_data(name):
                 self._no_data.add(name)
             elif os.path.isfile(path):
-                new.append(Found(name, path))
+                new.append(ListedFile(name, path))
         return new, here
 
 
@@ -111,7 +111,7 @@ def is_glob(path: str) -> bool:
     return glob.has_magic(path) and not os.path.exists(path)
 
 
-def list_files(stream: str, path: str) -> list[Found]:
+def list_files(stream: str, path: str) -> list[ListedFile]:
     """Returns the files at ``path``, by name; none for an unmatched glob or an empty directory.
     Raises SourceError for a missing path.
     """
@@ -119,20 +119,20 @@ def list_files(stream: str, path: str) -> list[Found]:
         if is_glob(path):
             matches = sorted(glob.glob(path, recursive=True))
             return [
-                Found(match, match)
+                ListedFile(match, match)
                 for match in matches
                 if _is_data(os.path.basename(match)) and os.path.isfile(match)
             ]
         if os.path.isdir(path):
             with os.scandir(path) as entries:
                 names = sorted(e.name for e in entries if _is_data(e.name) and e.is_file())
-            return [Found(name, os.path.join(path, name)) for name in names]
+            return [ListedFile(name, os.path.join(path, name)) for name in names]
     except OSError as error:
         raise _listing_error(stream, path, error) from error
     if not os.path.exists(path):
         raise MissingError(f"The stream {stream} is not there: no file or directory {path}.")
     check_regular(stream, path)
-    return [Found(os.path.basename(path), path)]
+    return [ListedFile(os.path.basename(path), path)]
 
 
 def check_regular(stream: str, path: str) -> None:

@@ -67,7 +67,7 @@ class PushSpool:
         """Does nothing: other processes may continue to write."""
 
 
-class Seen(NamedTuple):
+class PushedKey(NamedTuple):
     """The arrival time of data with a key, by the clock of durations (ms), and their digest."""
 
     came: int
@@ -85,7 +85,7 @@ class PushLog:
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
         self._last = _number(self._batches.last)
-        self._seen: dict[str, Seen] = self._read_keys()
+        self._seen: dict[str, PushedKey] = self._read_keys()
 
     def find_by_key(self, key: str) -> str | None:
         """Returns the digest of the data with a key, as passed to ``append``; None for a new or an
@@ -114,7 +114,7 @@ class PushLog:
             raise
         self._last += 1
         now = self._clock()
-        self._seen |= {key: Seen(now, sent) for key, sent in keys.items()}
+        self._seen |= {key: PushedKey(now, sent) for key, sent in keys.items()}
 
     def backlog(self) -> int:
         """Returns the bytes of the batches after the one that is being read."""
@@ -125,15 +125,15 @@ class PushLog:
                     sizes[path.name] = path.stat().st_size
         return sum(size for name, size in sizes.items() if name != min(sizes))
 
-    def _read_keys(self) -> dict[str, Seen]:
+    def _read_keys(self) -> dict[str, PushedKey]:
         """Returns the keys that still count. Raises ``CheckpointError`` for a damaged file of
         keys.
         """
-        seen: dict[str, Seen] = {}
+        seen: dict[str, PushedKey] = {}
         for path in self._key_files():
             if _number(path.name) <= self._last:
                 keys = read_keys(path)
-                seen |= {key: Seen(self._begun, keys[key]) for key in keys}
+                seen |= {key: PushedKey(self._begun, keys[key]) for key in keys}
             else:
                 path.unlink(missing_ok=True)  # of a batch that never was
         return seen

@@ -26,8 +26,12 @@ from levada.core.frozen import frozen
 from levada.engine.status.sharing_status import RelaxedStatus, relaxed_joins
 from levada.errors import CheckpointError
 from levada.plan.migration.migration import show_switches
-from levada.plan.sharing.decision_log import Looked, Site, show_orders
-from levada.plan.sharing.explain_arrangements import Kept, list_arrangements, show_arrangements
+from levada.plan.sharing.decision_log import ConsideredOrder, Site, show_orders
+from levada.plan.sharing.explain_arrangements import (
+    SharedRows,
+    list_arrangements,
+    show_arrangements,
+)
 from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 from levada.plan.topology.print_topology import describe
 from levada.plan.topology.topology import Topology
@@ -67,9 +71,9 @@ class SharingReport:
     regions: dict[str, Site]
     alone: dict[str, str]
     log: tuple[tuple[int, str], ...]
-    orders: dict[str, list[Looked]] = field(default_factory=dict)
+    orders: dict[str, list[ConsideredOrder]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[SharedRows, ...] = ()
 
 
 def read_sharing_report(root: Path) -> SharingReport:

@@ -213,7 +213,7 @@ class Declared:
 
 
 @frozen
-class Asked:
+class ScriptQuery:
     """A query of a script, which can use the first ``views`` views; ``dest``: the path that STREAM
     would write to, or "".
 
@@ -232,7 +232,7 @@ class Script:
 
     declared: tuple[Declared, ...]
     views: tuple[View, ...]
-    queries: tuple[Asked, ...]
+    queries: tuple[ScriptQuery, ...]
 
 
 def show_expression(node: Expression) -> str:

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from levada.core.frozen import frozen
 from levada.errors import QueryError, QuerySyntaxError, Span
-from levada.language.cql.ast import Asked, Declared, Schema, Script, Statement, View
+from levada.language.cql.ast import Declared, Schema, Script, ScriptQuery, Statement, View
 
 
 @frozen
@@ -42,7 +42,7 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
     """
     declared: list[Declared] = []
     views: list[View] = []
-    queries: list[Asked] = []
+    queries: list[ScriptQuery] = []
     open_: Part | None = None
     for part in parts:
         if (open_ is not None) != (part.kind == "vtable"):
@@ -62,7 +62,7 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
             case Part("source", path=path) if declared:
                 declared[-1] = replace(declared[-1], source=path)
             case Part("query", query=Statement() as query):
-                queries.append(Asked(query, views=len(views), places=(part.place,)))
+                queries.append(ScriptQuery(query, views=len(views), places=(part.place,)))
             case Part("dest", path=path) if queries:
                 queries[-1] = replace(
                     queries[-1], dest=path, places=(*queries[-1].places, part.place)

@@ -56,7 +56,7 @@ class Cells:
         return Frame({"op": op, "first": cells[row]}, len(op))
 
 
-class _Known(dict[int, Cells | RangeCells | None]):
+class _CellsByEmit(dict[int, Cells | RangeCells | None]):
     """Cells by the number of the Emit."""
 
 
@@ -64,7 +64,7 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
     """Returns the cells of an Emit above picks of a report, or above windows that differ in ranges.
     Returns None for all other nodes. Computed once for a plan.
     """
-    known: _Known = plan.facts.setdefault(_Known, _Known())
+    known: _CellsByEmit = plan.facts.setdefault(_CellsByEmit, _CellsByEmit())
     if number not in known:
         emit = plan.nodes[number].as_step(s.Emit)
         if emit is None:

@@ -166,7 +166,9 @@ class _Rows:
             rows, member_texts = self._rows_and_texts(of, texts)
             yield from ((query, _batch(query, rows, member_texts)) for query in queries)
 
-    def _rows_and_texts(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
+    def _rows_and_texts(
+        self, of: Sequence[int], texts: _GeneratedTexts
+    ) -> tuple[Frame, list[pl.Series]]:
         """The rows of members and cells by report, and their texts, which may be there."""
         at = np.concatenate([np.arange(*self.places[op]) for op in of])
         rows = self.rows.take(at)
@@ -176,15 +178,15 @@ class _Rows:
             return rows, [column.gather(places) for column in texts.texts]
         return rows, _texts(self.node.layout, rows, self.pool)
 
-    def _texts(self, ops: Sequence[int]) -> _Made:
+    def _texts(self, ops: Sequence[int]) -> _GeneratedTexts:
         """Returns the texts of the rows of these members and cells, made once for all queries."""
         at = np.concatenate([np.empty(0, np.int64), *(np.arange(*self.places[op]) for op in ops)])
         places = np.full(self.rows.n, -1, np.int64)
         places[at] = np.arange(len(at))
-        return _Made(places, _texts(self.node.layout, self.rows.take(at), self.pool))
+        return _GeneratedTexts(places, _texts(self.node.layout, self.rows.take(at), self.pool))
 
 
-class _Made(NamedTuple):
+class _GeneratedTexts(NamedTuple):
     """Texts of some rows, and the place of each row's texts (-1: no place)."""
 
     places: Longs

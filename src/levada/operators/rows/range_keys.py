@@ -171,7 +171,7 @@ def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
     """
     edges = list[tuple[Function, pl.Series]]()
     for function, constants in compared:
-        range_texts = text_range_keys.Told.of(constants, order).texts
+        range_texts = text_range_keys.RangeTexts.of(constants, order).texts
         if function is Function.STRSTARTS:
             edges.append((Function.GREATER_EQUAL, range_texts))
             edges.append(
@@ -187,7 +187,7 @@ def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
 
 def _place_edge(function: Function, texts: pl.Series, borders: pl.Series) -> _Edge:
     d, exact, _ = text_range_keys.Placed.of(
-        text_range_keys.Told(texts, np.zeros(len(texts), np.bool_)), borders
+        text_range_keys.RangeTexts(texts, np.zeros(len(texts), np.bool_)), borders
     )
     return _Edge(function, d, exact)
 

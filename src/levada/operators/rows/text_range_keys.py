@@ -52,7 +52,7 @@ _Read = Callable[[Column, Order], pl.Series]
 """The characters of terms."""
 
 
-class Told(NamedTuple):
+class RangeTexts(NamedTuple):
     """The sort bytes of terms, null where they have none. ``none``: flags of terms that cannot
     satisfy any condition.
     """
@@ -61,33 +61,33 @@ class Told(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(terms: Column, order: Order) -> Told:
+    def of(terms: Column, order: Order) -> RangeTexts:
         """Computes the sort bytes of a column of terms."""
         kinds = terms.kinds()
         if order in _WRITTEN:
             none = ~np.isin(kinds, _TIMES)
-            return Told(_read_some(terms, ~none, _times, order), none)
+            return RangeTexts(_read_some(terms, ~none, _times, order), none)
         if order is Order.STR:
             some = ~np.isin(kinds, _NO_TEXT)
         else:
             some = (kinds == Kind.STRING) | ((kinds == Kind.LANG) & (order is Order.TAGGED))
-        return Told(_read_some(terms, some, _characters, order), ~some)
+        return RangeTexts(_read_some(terms, some, _characters, order), ~some)
 
 
 def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: TermLookup) -> Placed:
     """Where rows are among borders."""
     if col.x(slot) not in frame:
-        return Placed.of(Told.of(column(frame, slot, pool), order), borders)
+        return Placed.of(RangeTexts.of(column(frame, slot, pool), order), borders)
     codes, first = group(frame[col.x(slot)], frame[col.y(slot)])
     names = [name for name in frame.columns if col.is_slot(name) and int(name[1:]) == slot]
     some = frame.select(names).take(first)
-    d, exact, none = Placed.of(Told.of(column(some, slot, pool), order), borders)
+    d, exact, none = Placed.of(RangeTexts.of(column(some, slot, pool), order), borders)
     return Placed(d[codes], exact[codes], none[codes])
 
 
 class Placed(NamedTuple):
     """The position of each term: i is the i-th of the borders, half a number less is before it.
-    ``exact``: flags of exact positions; ``none``: as in ``Told``.
+    ``exact``: flags of exact positions; ``none``: as in ``RangeTexts``.
     """
 
     d: Doubles
@@ -95,7 +95,7 @@ class Placed(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(keys: Told, borders: pl.Series) -> Placed:
+    def of(keys: RangeTexts, borders: pl.Series) -> Placed:
         """Computes the positions of terms from their sort bytes."""
         places = np.zeros(len(keys.texts))
         exact = keys.texts.is_not_null().to_numpy()

@@ -39,7 +39,7 @@ MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 
 
 @frozen
-class _Known:
+class _SequenceRows:
     """The rows of the sequences that continue, in order: previous rows and the new ones, which are
     at the places ``new``; the begin of each row's sequence (``first``), and the last row of its
     instant (``last``).
@@ -88,7 +88,7 @@ def _counts(node: PlanNode[s.Recent], window: int) -> Longs:
     return np.array([m.windows[window].count for m in node.members], np.int64)
 
 
-def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Known:
+def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _SequenceRows:
     """Returns the new rows behind the previous ones."""
     rows, of = _past_rows(node, fresh.rows), fresh.of
     at = np.arange(rows.n)
@@ -102,7 +102,7 @@ def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Kn
     first = here - place_in_segment(starts_segment(of))
     ends = ends_segment(of, rows[col.least(0)])
     last = np.flatnonzero(ends)[np.cumsum(ends) - ends]
-    return _Known(rows, at, first, last)
+    return _SequenceRows(rows, at, first, last)
 
 
 def _past_rows(node: PlanNode[s.Recent], rows: Frame) -> Frame:

@@ -30,7 +30,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 
-class Came(NamedTuple):
+class NewNumbers(NamedTuple):
     """The numbers that are new, by instants: the last ``number`` at each time ``ts``, ascending."""
 
     number: Longs
@@ -55,7 +55,7 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Fr
         assert rows is None or not rows.n, "rows come with the instants of their numbers"
         return None
     order = np.argsort(instants[col.greatest(count_axis.LAST)], kind="stable")
-    came = Came(instants[col.greatest(count_axis.LAST)][order], instants[col.least(0)][order])
+    came = NewNumbers(instants[col.greatest(count_axis.LAST)][order], instants[col.least(0)][order])
     begin, end = _waiting_buffer(node, "begin", env), _waiting_buffer(node, "end", env)
     fresh = [] if rows is None else [_counting_rows(node, rows)]
     parts = [*begin.take_below(came.top + 1), *fresh]
@@ -93,13 +93,13 @@ def _counting_rows(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
     return plain.with_(**{col.NUMBER: s_, col.END: e}).where(counts)
 
 
-def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
     """Returns rows that begin at reached numbers, unless they end at that instant."""
     begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
     return _change_rows(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
-def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
+def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
     """Returns rows that end at reached numbers."""
     never = np.full(rows.n, MAX, np.int64)
     return _change_rows(node, rows, came.at(rows[col.NUMBER]), -1, never).where(

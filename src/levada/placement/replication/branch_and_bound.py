@@ -32,7 +32,7 @@ SLACK = 1 + 1e-9
 
 
 @frozen
-class Found:
+class BestPlan:
     """The best plan (counts; those given if none is better), its tuples/s, how many nodes were
     looked at, and whether these were all.
     """
@@ -64,7 +64,7 @@ def branch(
     ratio: int = 5,
     best_fit: bool = True,
     nodes: int = 20_000,
-) -> Found:
+) -> BestPlan:
     """The best placement that ``nodes`` nodes find; ``incumbent`` is a plan and its tuples/s (0: it
     does not keep the constraints), ``ratio`` how many replicas go together.
     """
@@ -79,7 +79,7 @@ def branch(
     )
     start = incumbent[0].astype(np.int64)
     counts, throughput, looked = _search(tree, start, incumbent[1], nodes)
-    return Found(counts, throughput, looked, looked < nodes)
+    return BestPlan(counts, throughput, looked, looked < nodes)
 
 
 def _units(replication: Longs, ratio: int) -> tuple[Longs, Longs]:

@@ -30,7 +30,7 @@ from levada.placement.replication.baseline_plans import (
     metis,
     round_robin,
 )
-from levada.placement.replication.branch_and_bound import SLACK, Found, branch
+from levada.placement.replication.branch_and_bound import SLACK, BestPlan, branch
 from levada.placement.replication.local_search import refine
 from levada.placement.replication.model_arrays import FULL, Arrays, Problem
 from levada.placement.replication.numba_cache import compiled
@@ -105,7 +105,7 @@ def place(model: Model, problem: Problem, replication: Longs, search: Search) ->
 
 def _place(
     model: Model, problem: Problem, replication: Longs, search: Search
-) -> tuple[Plan, Found]:
+) -> tuple[Plan, BestPlan]:
     check_room(problem, replication)
     simple = [rule(model, problem, replication) for rule in (first_fit, round_robin)]
     cut = metis(problem, replication, search.seed)

@@ -57,7 +57,7 @@ class SharedResults:
         return Frame({"op": op, "first": np.repeat(same["first"], counts)}, len(op))
 
 
-class _Known(dict[int, SharedResults | None]):
+class _ResultsByNode(dict[int, SharedResults | None]):
     """Shared results by the number of the node."""
 
 
@@ -66,7 +66,7 @@ def find_shared_results(plan: Plan, number: int) -> SharedResults | None:
 
     None: the members share no results, or the node is not an Emit.
     """
-    known: _Known = plan.facts.setdefault(_Known, _Known())
+    known: _ResultsByNode = plan.facts.setdefault(_ResultsByNode, _ResultsByNode())
     if number not in known:
         emit = plan.nodes[number].as_step(s.Emit)
         known[number] = None if emit is None else _find_results(plan, emit)

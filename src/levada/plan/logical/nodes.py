@@ -101,7 +101,7 @@ class Entailed:
 
 
 @frozen
-class Came:
+class TripleArrivals:
     """The occurrences of a window's triples that match a pattern: a solution for each, with its
     event time (ms) as ``variable``.
     """
@@ -392,7 +392,7 @@ Node = (
     Unit
     | Bgp
     | Entailed
-    | Came
+    | TripleArrivals
     | Closure
     | Scan
     | SubQuery

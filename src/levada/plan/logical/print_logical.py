@@ -23,7 +23,6 @@ from levada.core.rdf_terms import Term
 from levada.plan.logical.nodes import (
     Alternative,
     Bgp,
-    Came,
     Closure,
     Conjunction,
     Distinct,
@@ -51,6 +50,7 @@ from levada.plan.logical.nodes import (
     Static,
     SubQuery,
     Top,
+    TripleArrivals,
     Union,
     Unit,
     Values,
@@ -115,7 +115,7 @@ def _head(node: Node) -> str:
             return f"bgp {_source(source)}"
         case Entailed(source, pattern, _, _):
             return f"entailed {_source(source)} {_triple(pattern)}"
-        case Came(source, pattern, variable):
+        case TripleArrivals(source, pattern, variable):
             return f"came {_source(source)} {_triple(pattern)} ?{variable}"
         case Closure():
             return _closure(node)

@@ -152,7 +152,7 @@ class Analysis:
                     momentary=source.index in self._now,
                     timed=True,
                 )
-            case a.Came():
+            case a.TripleArrivals():
                 return Properties(reads_window=True, timed=True)
             case _:
                 return Properties(timeless=True, free=True, timed=True)

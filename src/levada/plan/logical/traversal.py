@@ -28,7 +28,7 @@ def children(node: a.Node) -> tuple[a.Node, ...]:
     (Unit(), Values(variables=(), rows=()))
     """
     match node:
-        case a.Unit() | a.Bgp() | a.Entailed() | a.Came() | a.Scan() | a.Values():
+        case a.Unit() | a.Bgp() | a.Entailed() | a.TripleArrivals() | a.Scan() | a.Values():
             return ()
         case a.Conjunction(parts):
             return parts
@@ -64,7 +64,7 @@ def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
             return replace(node, parts=tuple(others))
         case a.Closure():
             return replace(node, child=others[0], zero=others[1] if len(others) > 1 else None)
-        case a.Unit() | a.Bgp() | a.Entailed() | a.Came() | a.Scan() | a.Values():
+        case a.Unit() | a.Bgp() | a.Entailed() | a.TripleArrivals() | a.Scan() | a.Values():
             return node
         case (
             a.Join()

@@ -151,7 +151,7 @@ def _leaf_variables(node: a.Node) -> frozenset[str]:
             )
         case a.Entailed(_, pattern):
             return frozenset(p.name for p in pattern.positions if isinstance(p, ex.Var))
-        case a.Came(_, pattern, variable):
+        case a.TripleArrivals(_, pattern, variable):
             return frozenset(
                 (variable, *(p.name for p in pattern.positions if isinstance(p, ex.Var)))
             )

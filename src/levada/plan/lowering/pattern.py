@@ -81,7 +81,7 @@ class PatternLowering:
                 return self._content(node)
             case a.Recent():
                 return self._recent(node)
-            case a.Came():
+            case a.TripleArrivals():
                 return self.leaves.occurrences(node)
             case a.Bgp(source, patterns):
                 return self.shared.join(self.leaves.bgp(source, patterns))

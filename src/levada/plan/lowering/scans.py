@@ -160,7 +160,7 @@ class Leaves:
         rows = build.entail(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
         return in_sessions(rows, source.index, on.window.kind, bag=False)
 
-    def occurrences(self, node: a.Came) -> Op:
+    def occurrences(self, node: a.TripleArrivals) -> Op:
         """Returns the occurrences of triples as rows that differ by their times.
 
         An earlier occurrence of an equal triple is a separate row.

@@ -52,8 +52,8 @@ def is_well_formed(node: a.Node) -> bool:
             return True
 
 
-_READING = (a.Bgp, a.Entailed, a.Came, a.Scan, a.SubQuery)
-_OVER_WINDOWS = (a.Came, a.Scan, a.SubQuery)
+_READING = (a.Bgp, a.Entailed, a.TripleArrivals, a.Scan, a.SubQuery)
+_OVER_WINDOWS = (a.TripleArrivals, a.Scan, a.SubQuery)
 
 
 def _read(query: a.Query) -> frozenset[object]:

@@ -29,7 +29,7 @@ from levada.plan.sharing.common_subexpressions import (
 )
 
 
-class _Asked(NamedTuple):
+class _RequestedOperator(NamedTuple):
     """An operator as the first query with it has it."""
 
     installer: Installer
@@ -46,7 +46,7 @@ class Batch:
     common: CommonSubexpressions
     version: int
     roots: dict[str, int] = field(default_factory=dict)
-    _asked: dict[int, _Asked] = field(default_factory=dict)
+    _asked: dict[int, _RequestedOperator] = field(default_factory=dict)
     _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
     _input_reads: dict[int, list[Read]] = field(default_factory=dict)
     _made: dict[int, InstalledOperator] = field(default_factory=dict)
@@ -59,7 +59,9 @@ class Batch:
                 whole = isinstance(op.spec, Applied)
                 bases = () if whole else (base_of(child) for child in op.inputs)
                 below = tuple([installer.numbers[id(base)] for base in bases])
-                self._asked[numbered.number] = _Asked(installer, op, numbered, place, below)
+                self._asked[numbered.number] = _RequestedOperator(
+                    installer, op, numbered, place, below
+                )
 
         return installer.number(op, self.common, note)
 

@@ -76,7 +76,7 @@ class InstalledOperator(NamedTuple):
 
 
 @dataclass(slots=True)
-class Known:
+class SharedOperator:
     """An operator, and its installed versions; ``held``: the number of further holders of its
     number.
     """
@@ -112,7 +112,7 @@ class CommonSubexpressions:
     """The operators of all queries by number; inputs have lower numbers."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Known] = {}
+        self.known: dict[int, SharedOperator] = {}
         self._numbers: dict[Key, int] = {}
         self._forms: dict[Key, Form] = {}
         self._of: dict[tuple[int, int], list[int]] = {}  # by shape and member
@@ -132,7 +132,7 @@ class CommonSubexpressions:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._next
-            self.known[number] = Known(key, form)
+            self.known[number] = SharedOperator(key, form)
             self._next += 1
             form.uses += 1
             if form.keeps:
@@ -167,7 +167,7 @@ class CommonSubexpressions:
         known.held -= 1
         self._drop(number, known)
 
-    def _drop(self, number: int, known: Known) -> None:
+    def _drop(self, number: int, known: SharedOperator) -> None:
         if known.made or known.held:
             return
         del self.known[number], self._numbers[known.key]

@@ -28,7 +28,7 @@ class Site(msgspec.Struct):
     masked: dict[str, int] = {}
 
 
-class Looked(msgspec.Struct):
+class ConsideredOrder(msgspec.Struct):
     """A considered join order, as ``plan.sharing.pending_queries.Order``."""
 
     order: str
@@ -36,7 +36,7 @@ class Looked(msgspec.Struct):
     chosen: bool
 
 
-class Kept(msgspec.Struct):
+class StoredDecisions(msgspec.Struct):
     """The content of a journal's file: [plan version, event], and by query the reason for a
     separate join, the site, and the considered join orders.
     """
@@ -44,14 +44,14 @@ class Kept(msgspec.Struct):
     log: list[tuple[int, str]] = []
     apart: dict[str, str] = {}
     sites: dict[str, Site] = {}
-    orders: dict[str, list[Looked]] = {}
+    orders: dict[str, list[ConsideredOrder]] = {}
 
 
 @dataclass(slots=True)
 class Journal:
     """The journal of a topology. ``new``: it has entries that its file lacks."""
 
-    kept: Kept = field(default_factory=Kept)
+    kept: StoredDecisions = field(default_factory=StoredDecisions)
     new: bool = False
 
     def record(self, version: int, what: str) -> None:
@@ -76,7 +76,7 @@ class Journal:
         """Records the considered join orders of a query; an event if its own order was
         not chosen.
         """
-        considered = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
+        considered = [ConsideredOrder(one.order, round(one.cost, 1), one.chosen) for one in orders]
         self.kept.orders = _keep_latest(self.kept.orders, query, considered)
         self.new = True
         for one in considered if len(considered) > 1 else ():
@@ -92,7 +92,7 @@ class Journal:
         self.kept.sites.pop(query, None)
 
 
-def show_orders(orders: Mapping[str, Sequence[Looked]]) -> Iterator[str]:
+def show_orders(orders: Mapping[str, Sequence[ConsideredOrder]]) -> Iterator[str]:
     """Yields lines with the considered join orders, by query."""
     yield from ("orders of joins",) if orders else ()
     for query, looked in orders.items():

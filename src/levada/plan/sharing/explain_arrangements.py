@@ -23,7 +23,7 @@ from levada.plan.topology.topology import Topology
 
 
 @frozen
-class Kept:
+class SharedRows:
     """Rows that are kept once: the operator that keeps them, and the patterns that they are ``of``.
 
     ``readers``: the joins that read them, each with its queries.
@@ -34,7 +34,7 @@ class Kept:
     readers: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def list_arrangements(topology: Topology) -> Iterator[Kept]:
+def list_arrangements(topology: Topology) -> Iterator[SharedRows]:
     """Yields the arrangements with their readers."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
@@ -57,7 +57,7 @@ def list_arrangements(topology: Topology) -> Iterator[Kept]:
                 by = tuple(
                     [(name, tuple(who)) for name, who in readers.get(arrangement, {}).items()]
                 )
-                yield Kept(described.name, of, by)
+                yield SharedRows(described.name, of, by)
 
 
 def _leaves(topology: Topology, at: At) -> Iterator[At]:
@@ -69,7 +69,7 @@ def _leaves(topology: Topology, at: At) -> Iterator[At]:
         yield from _leaves(topology, below)
 
 
-def show_arrangements(arrangements: tuple[Kept, ...]) -> Iterator[str]:
+def show_arrangements(arrangements: tuple[SharedRows, ...]) -> Iterator[str]:
     """Yields the lines of the text form."""
     yield from ("kept once",) if arrangements else ()
     for one in arrangements:

@@ -38,8 +38,12 @@ from levada.plan.execution.plan import At
 from levada.plan.execution.shapes import Member
 from levada.plan.migration.migration import show_switches
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.decision_log import Looked, show_orders
-from levada.plan.sharing.explain_arrangements import Kept, list_arrangements, show_arrangements
+from levada.plan.sharing.decision_log import ConsideredOrder, show_orders
+from levada.plan.sharing.explain_arrangements import (
+    SharedRows,
+    list_arrangements,
+    show_arrangements,
+)
 from levada.plan.sharing.explain_not_shared import (
     Candidate,
     candidates,
@@ -108,7 +112,7 @@ class Relaxed:
 
 
 @frozen
-class Told:
+class SharingSummary:
     """The explanation: the numbers of operators, shared and apart.
 
     ``not_relaxed``: reasons by query. ``candidates``: nearly equal joins by query. ``folded``:
@@ -129,15 +133,15 @@ class Told:
     candidates: dict[str, tuple[Candidate, ...]]
     ends: dict[str, str]
     regions: dict[str, Chosen]
-    orders: dict[str, list[Looked]] = field(default_factory=dict)
+    orders: dict[str, list[ConsideredOrder]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[SharedRows, ...] = ()
     lattice: tuple[Level, ...] = ()
 
 
 def describe_sharing(
     topology: Topology, roots: Mapping[str, Op], ends: Mapping[str, str] | None = None
-) -> Told:
+) -> SharingSummary:
     """Returns the explanation for a topology.
 
     ``roots``: the last operator of each query, by name. ``ends``: the ends of queries that have
@@ -149,7 +153,7 @@ def describe_sharing(
     picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
     others = [name for name in topology.queries if name not in picking]
     near = {name: candidates(topology.relaxations, name) for name in others}
-    return Told(
+    return SharingSummary(
         str(topology.sharing),
         len(topology.queries),
         len(members),
@@ -286,14 +290,14 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
     return f"({' '.join(texts)})"
 
 
-def show_sharing(explanation: Told) -> str:
+def show_sharing(explanation: SharingSummary) -> str:
     """Returns the text form."""
     queries = "1 query" if explanation.queries == 1 else f"{explanation.queries} queries"
     head = f"{queries}, sharing {explanation.sharing}: {explanation.operators} operators"
     return "\n".join([f"{head}; apart they would be {explanation.apart}", *_lines(explanation)])
 
 
-def _lines(explanation: Told) -> Iterator[str]:
+def _lines(explanation: SharingSummary) -> Iterator[str]:
     yield from ("shared",) if explanation.shared else ()
     for one in explanation.shared:
         yield f"  {one.operator}: {', '.join(one.queries)}"

@@ -16,7 +16,7 @@ from levada.plan.lowering.join_order import Conjunction, Orders, Tree, order_of
 from levada.plan.lowering.print_physical import show_part
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.join_orders.choose_order import Chosen
-from levada.plan.sharing.join_orders.running_subjoins import Asked, RunningSubjoins
+from levada.plan.sharing.join_orders.running_subjoins import NewQuery, RunningSubjoins
 
 
 @frozen
@@ -32,9 +32,9 @@ class Newcomer:
     ordered: Callable[[Orders], Op]
 
     @property
-    def order_request(self) -> Asked:
+    def order_request(self) -> NewQuery:
         """The request for a join order."""
-        return Asked(self.name, self.installer, self.orders.conjunctions)
+        return NewQuery(self.name, self.installer, self.orders.conjunctions)
 
 
 def settings_of(

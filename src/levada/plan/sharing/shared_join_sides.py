@@ -86,7 +86,7 @@ class _Join:
 
 
 @frozen
-class _Found:
+class _PlannedJoin:
     """A join of a query: as it was planned, and with its current inputs (``op``).
 
     ``arrangements``: the arrangements of its sides, as far as they were looked up. They have
@@ -127,16 +127,16 @@ class Sides:
         """
         joins = {n: {} if installers[n].apart else joins_of(root) for n, root in roots.items()}
         by: dict[str, dict[int, Op]] = {name: {} for name in roots}
-        seen = list[_Found]()  # numbers belong to existing operators
+        seen = list[_PlannedJoin]()  # numbers belong to existing operators
         for height in range(1, max(map(len, joins.values()), default=0) + 1):
-            level = list[tuple[str, _Found]]()
+            level = list[tuple[str, _PlannedJoin]]()
             for name, by_height in joins.items():
                 for planned, of in by_height.get(height, ()):
                     op, installer = rebuild_tree(planned, by[name]), installers[name]
                     join = self._register_join(
                         batch.common, name, _key_sides(batch, installer, op, of)
                     )
-                    level.append((name, _Found(installer, planned, op, join)))
+                    level.append((name, _PlannedJoin(installer, planned, op, join)))
             for name, one in level:
                 at = self._decide_side(batch, one)
                 op = one.op if at == OWN else read_arrangement(one.op, at, one.side(at))
@@ -199,7 +199,7 @@ class Sides:
         self._of.setdefault(name, {})[join] = None
         return join
 
-    def _decide_side(self, batch: Batch, one: _Found) -> int:
+    def _decide_side(self, batch: Batch, one: _PlannedJoin) -> int:
         """Returns the side that a join reads from an arrangement; ``OWN``: it keeps both."""
         join = one.join
         if join.at is None:
@@ -222,7 +222,7 @@ class Sides:
                 self.late |= join.names
         self._reading[side] = self._reading.get(side, 0) + 1
 
-    def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:
+    def _is_kept(self, batch: Batch, one: _PlannedJoin, at: int) -> bool:
         """Whether an arrangement of a side exists: for a join of this batch, or in the running
         plan.
         """

@@ -14,7 +14,7 @@ from levada.checkpoint.verify import SHARING
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import replace_file
 from levada.errors import CheckpointError, unreadable
-from levada.plan.sharing.decision_log import Journal, Kept
+from levada.plan.sharing.decision_log import Journal, StoredDecisions
 
 
 def write(root: Path, journal: Journal) -> None:
@@ -32,12 +32,12 @@ def open_journal(root: Path) -> Journal:
         return Journal()
 
 
-def read(root: Path) -> Kept:
+def read(root: Path) -> StoredDecisions:
     """Reads the log file of a checkpoint. Raises ``CheckpointError``."""
     path = root / SHARING
     if not path.exists():
-        return Kept()
+        return StoredDecisions()
     try:
-        return msgspec.json.decode(read_sealed(path), type=Kept)
+        return msgspec.json.decode(read_sealed(path), type=StoredDecisions)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error

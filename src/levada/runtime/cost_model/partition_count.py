@@ -26,8 +26,8 @@ from levada.checkpoint.manifest import Costs, Degree, Delayed, EpochIntent, Mani
 from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
 from levada.runtime.cost_model.parallelism_choice import SPREAD
 from levada.runtime.cost_model.partition_count_model import (
+    EpochSample,
     PartitionCountModel,
-    Seen,
     merge_decisions,
 )
 from levada.runtime.driver.parallelism import ParallelismPolicy
@@ -156,7 +156,7 @@ class PartitionCountPolicy:
         choice, lines = costs.last, self.pace.ways(here=self.pace.here)
         expected = choice.predicted.get(choice.way, 0.0)
         self._model.see(
-            Seen(costs.over, choice.elements, expected, choice.took, costs.partitions, lines)
+            EpochSample(costs.over, choice.elements, expected, choice.took, costs.partitions, lines)
         )
         if choice.way == SPREAD and expected:
             n, guessed, took = self._intake.get(choice.readers, (0, 0.0, 0.0))

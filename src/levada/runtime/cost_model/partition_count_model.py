@@ -34,7 +34,7 @@ REST, MOST_REST = 64, 4096
 MOST_DECIDED = 16
 
 
-class Seen(NamedTuple):
+class EpochSample(NamedTuple):
     """The measurements of an epoch: over so many ``partitions``, of so many ``elements``; ms that
     it was ``expected`` to take (0: unknown) and ``took``; the times that a similar one ``would``
     take over each number, and by its elements over this number (``lines``).
@@ -86,13 +86,13 @@ class PartitionCountModel:
     _best: int = 0
     _streak: int = 0
     _usual: DecayingMean = field(default_factory=DecayingMean)
-    _last: Seen | None = None
+    _last: EpochSample | None = None
     _trial: _Trial | None = None
     _failed: _Trial | None = None
     # until when it rests, and how long
     _rests: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: EpochSample) -> None:
         """Records an epoch."""
         if seen.partitions != self._now:
             self._begin(seen.partitions)
@@ -121,7 +121,7 @@ class PartitionCountModel:
         self._failed, self._usual = None, DecayingMean()
         self.means.clear()
 
-    def _judge(self, trial: _Trial, seen: Seen) -> None:
+    def _judge(self, trial: _Trial, seen: EpochSample) -> None:
         if trial.settles:
             trial.settles -= 1
             return

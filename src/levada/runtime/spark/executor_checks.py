@@ -47,7 +47,7 @@ TOGETHER = 0.2  # s that a task takes, so that each executor receives one
 ROUNDS = 5  # while executors join
 
 
-class Seen(msgspec.Struct):
+class DriverView(msgspec.Struct):
     """The driver's view: the checkpoint with its ``sign``, and for each path its size (-1: a
     folder) and the first name in it.
     """
@@ -133,7 +133,7 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
         asked, heard, silent = _executors(spark), set[str](), frozenset[str]()
         failed = {name: _summary(spark, name)[1] for name in asked}
         for _ in range(ROUNDS):
-            seen = Seen(str(root.absolute()), sign, version(), _stamps(paths))
+            seen = DriverView(str(root.absolute()), sign, version(), _stamps(paths))
             answers = _ask(executor, seen, 2 * max(spark.defaultParallelism, 1))
             heard |= {answer.executor for answer in answers}
             wrong = next((answer for answer in answers if answer.kind), None)
@@ -180,7 +180,7 @@ def _summary(spark: Any, name: str) -> tuple[str, int]:
         return "", 0
 
 
-def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
+def _ask(executor: Executor, seen: DriverView, tasks: int) -> list[Answer]:
     functions = (f"{HERE}:look", f"{HERE}:collect_answers")
     try:
         outcomes = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
@@ -205,7 +205,7 @@ def look(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
     """Checks this executor; returns its answer."""
     answer = Answer(executor_here())
     try:
-        _look(msgspec.json.decode(context, type=Seen), platform.node())
+        _look(msgspec.json.decode(context, type=DriverView), platform.node())
     except LevadaError as error:
         answer = Answer(answer.executor, type(error).__name__, error.message, error.hint)
     time.sleep(TOGETHER)
@@ -220,7 +220,7 @@ def collect_answers(
     return [(OUTCOME, msgspec.json.encode(answers))]
 
 
-def _look(seen: Seen, host: str) -> None:
+def _look(seen: DriverView, host: str) -> None:
     """Checks this executor. Raises ``LevadaError``."""
     if version() != seen.version:
         raise EngineError(
@@ -246,7 +246,7 @@ def version() -> str:
     return f"{levada.__version__} (format {FORMAT})"
 
 
-def _write(seen: Seen, host: str) -> None:
+def _write(seen: DriverView, host: str) -> None:
     path = os.path.join(seen.root, f".sign.{secrets.token_hex(8)}")
     try:
         with open(path, "xb"):

@@ -21,7 +21,7 @@ import msgspec
 from levada.checkpoint import state_files
 from levada.connectors.config.input_formats import LINES
 from levada.connectors.ingest.parse.ntriples import Triples
-from levada.connectors.ingest.static_cache import Wanted, make_imprint, triples_of
+from levada.connectors.ingest.static_cache import CacheRequest, make_imprint, triples_of
 from levada.connectors.ingest.static_file_stamps import check_seen
 from levada.connectors.ingest.static_files import StaticFile, chunks
 from levada.connectors.ingest.static_load_report import Loaded
@@ -87,7 +87,9 @@ class StaticReader:
         self._size = 0
         self._maps: dict[str, tuple[Mapping[str, Frame], Any]] = {}
 
-    def triples(self, part: StaticPart, file: StaticFile, wanted: Wanted) -> Iterator[Triples]:
+    def triples(
+        self, part: StaticPart, file: StaticFile, wanted: CacheRequest
+    ) -> Iterator[Triples]:
         """Yields the statements of a part of a file in chunks; of an imprint those with wanted
         predicates. Raises ``SourceError``, ``CheckpointError``.
         """
@@ -99,7 +101,7 @@ class StaticReader:
             began = time.thread_time()
         self._loaded.cpu += time.thread_time() - began
 
-    def _read_imprint(self, part: StaticPart, wanted: Wanted) -> Iterator[Triples]:
+    def _read_imprint(self, part: StaticPart, wanted: CacheRequest) -> Iterator[Triples]:
         if part.imprint not in self._maps:
             self._maps[part.imprint] = state_files.map_(self._root, part.imprint)
         frames, meta = self._maps[part.imprint]

@@ -17,7 +17,7 @@ import numpy as np
 
 from levada.checkpoint.epoch_context import EpochContext, load_setup
 from levada.connectors.ingest.parse.ntriples import Triples
-from levada.connectors.ingest.static_cache import Wanted
+from levada.connectors.ingest.static_cache import CacheRequest
 from levada.connectors.ingest.static_file_stamps import read_stamp
 from levada.connectors.ingest.static_files import StaticFile, cut, of_graphs
 from levada.core import column_names as col
@@ -149,7 +149,7 @@ def matching(
     return {number: concat(frames) for number, frames in node_rows.items()}
 
 
-def _wanted_terms(tables: Sequence[Patterns]) -> Wanted:
+def _wanted_terms(tables: Sequence[Patterns]) -> CacheRequest:
     """Returns the terms that these patterns need of imprints."""
     every = [t for table in tables for t in table.each()]
     records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
@@ -157,7 +157,7 @@ def _wanted_terms(tables: Sequence[Patterns]) -> Wanted:
     layouts = [n.layout for t in every for n, _, _ in t.nodes]
     layouts += [ways.node.layout for t in every for ways in t.entailed]
     facets = [facet for layout in layouts for facet in layout.slots]
-    return Wanted(
+    return CacheRequest(
         np.unique(records[:, 2].view(np.uint64)) if bound.all() else None,
         any(Facet.TEXT in facet for facet in facets),
         any(Facet.NUM in facet for facet in facets),

@@ -51,7 +51,7 @@ GRAPHS = {
 
 
 @frozen
-class Asked:
+class SparqlRequest:
     """What a request asks for: a text, and the dataset that the protocol names for it."""
 
     text: str
@@ -87,7 +87,7 @@ async def post_sparql(request: Request) -> Response:
     return await _answer(request, _parse_request([*request.query_params.multi_items(), *said]))
 
 
-def _parse_request(said: Sequence[tuple[str, str]]) -> Asked:
+def _parse_request(said: Sequence[tuple[str, str]]) -> SparqlRequest:
     """Raises ``Problem`` 400."""
 
     def of(name: str) -> tuple[str, ...]:
@@ -98,10 +98,10 @@ def _parse_request(said: Sequence[tuple[str, str]]) -> Asked:
     texts = of("query")
     if len(texts) != 1 or not texts[0].strip():
         raise Problem(400, "One query is asked for.", hint="Say ?query= once, or send its text.")
-    return Asked(texts[0], of("default-graph-uri"), of("named-graph-uri"))
+    return SparqlRequest(texts[0], of("default-graph-uri"), of("named-graph-uri"))
 
 
-async def _answer(request: Request, asked: Asked) -> Response:
+async def _answer(request: Request, asked: SparqlRequest) -> Response:
     server, limits = state_of(request), limits_of(request)
     if len(asked.text.encode()) > limits.text:
         message = f"The text of a query has at most {limits.text:,} bytes."
@@ -129,7 +129,9 @@ async def _run(
         return await answer(ask, contents, limits)
 
 
-def _wanted_graphs(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
+def _wanted_graphs(
+    asked: SparqlRequest, said: Sequence[str], there: Sequence[str]
+) -> list[str] | None:
     """The graphs of a query's dataset, which its text has ``said`` or the protocol; None: all that
     there are, as nobody says which.
     """

@@ -18,7 +18,7 @@ from levada.plan.sharing.explain_sharing import (
     EQUAL,
     OTHERWISE,
     UNCONTAINED,
-    Told,
+    SharingSummary,
     describe_sharing,
     show_sharing,
 )
@@ -40,7 +40,7 @@ GROUPS = {
 
 def told(
     mode: Sharing, groups: Mapping[str, str], shown: str = "", tail: str = ""
-) -> tuple[Topology, Told]:
+) -> tuple[Topology, SharingSummary]:
     """What these queries share; a group may bring its window."""
     found, roots = Topology({STREAM: StreamFacts()}, (), mode), {}
     for name, group in groups.items():

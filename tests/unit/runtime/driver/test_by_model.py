@@ -16,8 +16,8 @@ from levada.connectors.sources.splits import FileSplit
 from levada.runtime.cost_model import partition_count_model
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
 from levada.runtime.cost_model.partition_count_model import (
+    EpochSample,
     PartitionCountModel,
-    Seen,
     merge_decisions,
 )
 from levada.runtime.driver.parallelism import ParallelismPolicy
@@ -77,7 +77,7 @@ class World:
         costs = self.pace.describe_epoch(self.epoch)
         lines = self.pace.ways(here=False)
         expected = costs.last.predicted.get(costs.last.way, 0.0)
-        self.model.see(Seen(self.now, elements, expected, took, costs.partitions, lines))
+        self.model.see(EpochSample(self.now, elements, expected, took, costs.partitions, lines))
         self.decided = merge_decisions(self.decided, found, self.model.judged)
 
 
@@ -173,12 +173,12 @@ def test_what_a_choice_costs_goes_by_numbers_and_not_by_operators() -> None:
                 ]
             )  # fmt: skip
         model = PartitionCountModel()
-        seen = Seen(4, 5000, 30.0, 30.0, pace.times_by_partitions(), ())
+        seen = EpochSample(4, 5000, 30.0, 30.0, pace.times_by_partitions(), ())
         made.append(calls(partial(_asked, pace, model, seen)))
     assert made[0] == made[1] < 1500, made
 
 
-def _asked(pace: ParallelismPolicy, model: PartitionCountModel, seen: Seen) -> None:
+def _asked(pace: ParallelismPolicy, model: PartitionCountModel, seen: EpochSample) -> None:
     """What an epoch asks of the model."""
     pace.times_by_partitions()
     model.see(seen)

@@ -32,13 +32,13 @@ from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
-    Asked,
     Column,
     Combination,
     LiteralType,
     Operator,
     Schema,
     Script,
+    ScriptQuery,
     Select,
     Statement,
     Table,
@@ -96,7 +96,7 @@ class Levels:
         for declared in script.declared:
             self._check_declared(declared.schema)
 
-    def outermost(self, asked: Asked) -> Level:
+    def outermost(self, asked: ScriptQuery) -> Level:
         """Returns the requested query, under the report policy of the options."""
         return self.statement(
             asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from levada.core.query_model import Form
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
-from levada.language.cql.ast import Asked, Script
+from levada.language.cql.ast import Script, ScriptQuery
 from levada.language.cql.parser import parse_script
 from levada.language.translate.cql.from_clause import Levels
 from levada.language.translate.sparql.windows import reporting
@@ -60,7 +60,7 @@ def _translate(
 
 def translate_query(
     script: Script,
-    asked: Asked,
+    asked: ScriptQuery,
     text: str,
     streams: Streams,
     options: QueryOptions,

@@ -2,10 +2,11 @@
 (docs/decisions/0012-latest-coming.md).
 
 A triple exists once in a window, and may have arrived at several times. Its time is the latest
-arrival that the window has at the report. So it is an aggregate, the MAX over the triple's ``Came``
-rows, joined to the solutions in which the function is evaluated. Expressions with it are evaluated
-at each report. ``f:timestamp(?v)`` is the latest time of the triples that patterns with ?v matched
-in the solution. Static and entailed triples have no time, which is an error.
+arrival that the window has at the report. So it is an aggregate, the MAX over the triple's
+``TripleArrivals`` rows, joined to the solutions in which the function is evaluated. Expressions
+with it are evaluated at each report. ``f:timestamp(?v)`` is the latest time of the triples that
+patterns with ?v matched in the solution. Static and entailed triples have no time, which is an
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from levada.errors import QueryError
 from levada.language.translate.sparql.context import Context, Marked, Stamp
 from levada.plan.logical.nodes import (
     Bgp,
-    Came,
     Closure,
     Except,
     Exists,
@@ -40,6 +40,7 @@ from levada.plan.logical.nodes import (
     Node,
     Project,
     Source,
+    TripleArrivals,
     Union,
 )
 from levada.plan.logical.traversal import children
@@ -106,7 +107,7 @@ def _with_time(
 def _latest(windows: tuple[int, ...], pattern: TriplePattern, name: str, context: Context) -> Node:
     """Returns the latest arrival of each matching triple in the windows."""
     came = context.fresh("t")
-    comings: list[Node] = [Came(InWindow(window), pattern, came) for window in windows]
+    comings: list[Node] = [TripleArrivals(InWindow(window), pattern, came) for window in windows]
     latest = Aggregate(AggregateFunction.MAX, Var(came))
     return Group(reduce(Union, comings), tuple(sorted(_names(pattern))), ((name, latest),))
 

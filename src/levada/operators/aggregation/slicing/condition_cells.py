@@ -36,7 +36,7 @@ from levada.operators.rows.range_keys import RangeKey
 from levada.plan.execution.slice_readers import Reader, Readers
 
 
-class Told(NamedTuple):
+class IndexLeaves(NamedTuple):
     """The leaf of each row in an index; -1: no member wants it."""
 
     wanting: CellIndex
@@ -79,7 +79,7 @@ class CellIndex:
         return self.finder.numbered or self.finder.plain
 
 
-def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> Told | None:
+def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> IndexLeaves | None:
     """Returns the members that want these rows of a producer, or None if terms and one range alone
     do not decide it.
     """
@@ -90,10 +90,10 @@ def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> Told | 
     wanting: CellIndex = readers.facts[CellIndex]
     by_number, by_key = wanting.finder.leaves(rows, pool)
     if wanting.finder.numbered is None:
-        return Told(wanting, by_key)
+        return IndexLeaves(wanting, by_key)
     if not wanting.index.is_decided.all() or (by_key >= 0).any():
         return None
-    return Told(wanting, by_number)
+    return IndexLeaves(wanting, by_number)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

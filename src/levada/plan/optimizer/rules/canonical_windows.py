@@ -40,7 +40,7 @@ def order_windows(query: a.Query, context: Context) -> a.Query:
     return replace(rewrite_query(query, partial(_renumber, places)), windows=windows)
 
 
-_READING = a.Bgp | a.Entailed | a.Came | a.Scan
+_READING = a.Bgp | a.Entailed | a.TripleArrivals | a.Scan
 
 
 def _nodes(node: a.Node) -> Iterator[a.Node]:

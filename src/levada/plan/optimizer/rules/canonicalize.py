@@ -228,7 +228,7 @@ def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
         case a.Bgp(source, patterns):
             read = _source(source, query)
             return [_pattern(read, pattern) for pattern in patterns]
-        case a.Entailed(source, pattern) | a.Came(source, pattern):
+        case a.Entailed(source, pattern) | a.TripleArrivals(source, pattern):
             leaf = _pattern(_source(source, query), pattern)
             return [replace(leaf, form=(1, type(part).__name__, *leaf.form))]
         case a.Scan(source, columns):

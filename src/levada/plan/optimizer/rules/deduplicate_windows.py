@@ -36,7 +36,9 @@ def equal_windows(query: a.Query, context: Context) -> a.Query:
     nodes = [*_nodes(query.pattern)]
     if any(isinstance(node, a.SubQuery) for node in nodes):
         return query
-    sources = [node.source for node in nodes if isinstance(node, a.Bgp | a.Entailed | a.Came)]
+    sources = [
+        node.source for node in nodes if isinstance(node, a.Bgp | a.Entailed | a.TripleArrivals)
+    ]
     read = {source.index for source in sources if isinstance(source, a.InWindow)}
     first: dict[tuple[str, Window], int] = {}
     named = {
@@ -57,7 +59,7 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
 
 def _rename_windows(named: Mapping[int, int], node: a.Node) -> a.Node:
     match node:
-        case a.Bgp() | a.Entailed() | a.Came() if isinstance(node.source, a.InWindow):
+        case a.Bgp() | a.Entailed() | a.TripleArrivals() if isinstance(node.source, a.InWindow):
             at = named.get(node.source.index, node.source.index)
             return node if at == node.source.index else replace(node, source=a.InWindow(at))
         case _:

@@ -34,7 +34,7 @@ class JoinStep(NamedTuple):
 
 
 @frozen
-class Seen:
+class OrderContext:
     """The environment of one conjunction: the tree of a running sub-join, by bits of parts, and the
     number of added queries that want it.
     """
@@ -56,7 +56,7 @@ class Chosen:
     current_cost: float
 
 
-def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
+def choose(keyed: Keyed, seen: OrderContext, costs: Costs) -> Chosen:
     """Returns the order of a conjunction whose parts are connected."""
     n = len(keyed.parts)
     current_cost = _order_cost(keyed.conjunction.tree, seen, costs)
@@ -68,7 +68,9 @@ def choose(keyed: Keyed, seen: Seen, costs: Costs) -> Chosen:
     return Chosen(units, tree, step.cost, current_cost)
 
 
-def _join_step(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> JoinStep:
+def _join_step(
+    keyed: Keyed, seen: OrderContext, costs: Costs, one: JoinStep, other: JoinStep
+) -> JoinStep:
     """Joins two sets of parts."""
     left, right = mask_of(one.tree), mask_of(other.tree)
     cost = costs.join(left, right) / seen.wanted(left | right)
@@ -80,7 +82,7 @@ def _join_step(keyed: Keyed, seen: Seen, costs: Costs, one: JoinStep, other: Joi
     return JoinStep(one.cost + other.cost + cost, tree)
 
 
-def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
+def _search_all_orders(keyed: Keyed, seen: OrderContext, costs: Costs) -> JoinStep:
     """Returns the best of all orders."""
     n = len(keyed.parts)
     best: dict[int, JoinStep] = {}
@@ -105,7 +107,7 @@ def _search_all_orders(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     return best[(1 << n) - 1]
 
 
-def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
+def _search_greedily(keyed: Keyed, seen: OrderContext, costs: Costs) -> JoinStep:
     """Joins the two sets that add the least cost, repeatedly; ties go to the first."""
     ways = {1 << i: JoinStep(0.0, i) for i in range(len(keyed.parts))}
     while len(ways) > 1:
@@ -121,7 +123,7 @@ def _search_greedily(keyed: Keyed, seen: Seen, costs: Costs) -> JoinStep:
     return next(iter(ways.values()))
 
 
-def _added_cost(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> float:
+def _added_cost(seen: OrderContext, costs: Costs, one: JoinStep, other: JoinStep) -> float:
     """Returns the cost that joining two sets adds; negative if the join runs and the
     sets do not.
     """
@@ -131,7 +133,7 @@ def _added_cost(seen: Seen, costs: Costs, one: JoinStep, other: JoinStep) -> flo
     return costs.join(left, right) / seen.wanted(left | right)
 
 
-def _order_cost(tree: Tree, seen: Seen, costs: Costs) -> float:
+def _order_cost(tree: Tree, seen: OrderContext, costs: Costs) -> float:
     """Returns the cost that an order adds."""
     if isinstance(tree, int) or seen.running(mask_of(tree)) == tree:
         return 0.0
@@ -140,7 +142,7 @@ def _order_cost(tree: Tree, seen: Seen, costs: Costs) -> float:
     return below + costs.join(left, right) / seen.wanted(left | right)
 
 
-def _shared_subjoins(tree: Tree, seen: Seen) -> Sequence[Tree]:
+def _shared_subjoins(tree: Tree, seen: OrderContext) -> Sequence[Tree]:
     """Yields the largest sub-joins of an order that other queries have, too."""
     if isinstance(tree, int):
         return []

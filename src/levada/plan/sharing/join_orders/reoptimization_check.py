@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import Tree
-from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, Seen, choose
+from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, OrderContext, choose
 from levada.plan.sharing.join_orders.order_cost import Costs, cuts_of
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction, RunningSubjoins
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, SubJoin
@@ -48,10 +48,12 @@ def find_better_order(
             at = None if one is None else one.at
         return None if at is None else known.rate(at)
 
-    seen = Seen(running, lambda mask: 1)
+    seen = OrderContext(running, lambda mask: 1)
     if (tree := running(whole)) is not None:  # other queries join the whole
         costs = Costs.from_rates(keyed, whole, rate, ())
-        current_cost = choose(keyed, Seen(lambda mask: None, seen.wanted), costs).current_cost
+        current_cost = choose(
+            keyed, OrderContext(lambda mask: None, seen.wanted), costs
+        ).current_cost
         return _require_gain(Chosen((tree,), tree, 0.0, current_cost), followed)
     cuts = [cut for _, cut in cuts_of(followed.conjunction.tree)]
     cuts += [cut for mask in keyed.connected_sets(whole, n) if (cut := _cut(known, keyed, mask))]

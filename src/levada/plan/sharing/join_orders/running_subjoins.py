@@ -24,7 +24,7 @@ from levada.plan.binding.installer import Installer
 from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import MANY, Conjunction, Tree
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, Seen, choose
+from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, OrderContext, choose
 from levada.plan.sharing.join_orders.order_cost import Costs, Cut, cuts_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, Numbers, SubJoin, places_of
 
@@ -45,7 +45,7 @@ class Running:
 
 
 @frozen
-class Asked:
+class NewQuery:
     """An added query: its conjunctions in their own orders."""
 
     name: str
@@ -113,7 +113,7 @@ class RunningSubjoins:
     _parts: dict[int, At] = field(default_factory=dict)
     _new: list[RunningConjunction] = field(default_factory=list)
     _coming: dict[Key, Tree] = field(default_factory=dict)
-    _expected: list[Asked] = field(default_factory=list)
+    _expected: list[NewQuery] = field(default_factory=list)
     _wishes: _Wishes | None = None
     _most: int = FEW
     standing: dict[str, list[RunningConjunction]] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class RunningSubjoins:
         if len(self._new) >= FEW:  # this limits the operators that are kept
             self._learn()
 
-    def expect(self, asked: Asked) -> None:
+    def expect(self, asked: NewQuery) -> None:
         """Announces a query whose order is chosen before others that are added with it."""
         self._expected.append(asked)
         self._wishes = None
@@ -168,7 +168,7 @@ class RunningSubjoins:
         """Ends the choice: all queries that were added together have their orders."""
         self._expected, self._wishes, self._coming = [], None, {}
 
-    def choose(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
+    def choose(self, asked: Sequence[NewQuery]) -> dict[str, dict[int, Chosen]]:
         """Returns the examined orders of conjunctions, by query and conjunction number."""
         if self.forced is not None:
             return self._choose_forced(asked)
@@ -194,7 +194,7 @@ class RunningSubjoins:
                         self._coming.setdefault(join.key, join.canonical(sub))
         return chosen_by_query
 
-    def _collect_wishes(self, asked: Sequence[Asked]) -> _Wishes:
+    def _collect_wishes(self, asked: Sequence[NewQuery]) -> _Wishes:
         """Returns the conjunctions of queries that are added together."""
         keyed = {
             one.name: [
@@ -211,7 +211,7 @@ class RunningSubjoins:
             wishes.wanted.update({each.sub_join(mask).key for mask in wishes.sets(each)})
         return wishes
 
-    def _choose_forced(self, asked: Sequence[Asked]) -> dict[str, dict[int, Chosen]]:
+    def _choose_forced(self, asked: Sequence[NewQuery]) -> dict[str, dict[int, Chosen]]:
         assert self.forced is not None, "who says the orders"
         chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
@@ -278,7 +278,7 @@ class RunningSubjoins:
         costs = Costs.from_rates(
             keyed, whole, self._rates(keyed, wishes), self._cuts(keyed, wishes)
         )
-        return choose(keyed, Seen(running, wants), costs)
+        return choose(keyed, OrderContext(running, wants), costs)
 
     def _rates(self, keyed: Keyed, wishes: _Wishes) -> Callable[[int], float | None]:
         def rate(mask: int) -> float | None:

@@ -20,13 +20,13 @@ def main() -> int:
     with suppress(RuntimeError, ValueError, OSError):  # standard error is closed or not a file
         faulthandler.enable()
     try:
-        return _loaded()()
+        return _load()()
     except KeyboardInterrupt:
         print("levada: interrupted.", file=sys.stderr)
         return INTERRUPTED
 
 
-def _loaded() -> Callable[[], int]:
+def _load() -> Callable[[], int]:
     """The command line's modules. What they make stays as long as the process: it is not looked
     through for garbage, neither now nor later.
     """

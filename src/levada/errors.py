@@ -61,7 +61,7 @@ class LevadaError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message, self.hint = shortened(message), shortened(hint)
+        self.message, self.hint = shorten(message), shorten(hint)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            lines += pointed(self.text, self.span)
+            lines += point_at(self.text, self.span)
         if self.expected:
             lines.append("expected: " + ", ".join(self.expected))
         if self.hint:
@@ -168,7 +168,7 @@ class AwayError(SourceError):
 class LostError(SourceError):
     """What a stream was to read is there no more; ``epoch`` is which one was to read it."""
 
-    def at(self, epoch: int) -> LostError:
+    def with_epoch(self, epoch: int) -> LostError:
         """The error, with the epoch."""
         return LostError(f"Epoch {epoch}: {self.message}", hint=self.hint)
 
@@ -279,7 +279,7 @@ class OverMemoryError(EngineError):
         self.held, self.middle, self.width, self.end = held, middle, width, end
 
 
-def pointed(text: str, span: Span) -> list[str]:
+def point_at(text: str, span: Span) -> list[str]:
     r"""The line of a text that has a place, and below it a caret at the place. Of a long line the
     characters around the place are shown; one that is not printable is a question mark.
 
@@ -316,7 +316,7 @@ def errno_of(error: BaseException | None) -> int:
     return 0
 
 
-def shortened(text: str, most: int = MAX_MESSAGE) -> str:
+def shorten(text: str, most: int = MAX_MESSAGE) -> str:
     """A text of at most so many characters: of a longer one the beginning and the end.
 
     >>> shortened("It is short."), shortened(100 * "a" + 100 * "b", 26)
@@ -349,10 +349,10 @@ def near(name: str, known: Iterable[str]) -> str:
     >>> near("formt", ["format", "path"])
     'Did you mean format?'
     """
-    names, given = sorted(set(known)), str(name)  # what a program gives may be None
+    names, text = sorted(set(known)), str(name)  # a program may pass None
     close: list[str] = []
-    if len(given) <= MAX_QUOTED:  # two texts are compared by the product of their lengths
-        close = difflib.get_close_matches(given, [n for n in names if len(n) <= MAX_QUOTED], n=3)
+    if len(text) <= MAX_QUOTED:  # two texts are compared by the product of their lengths
+        close = difflib.get_close_matches(text, [n for n in names if len(n) <= MAX_QUOTED], n=3)
     if close:
         return "Did you mean " + " or ".join(close) + "?"
     return "Known: " + ", ".join(names) + "." if names else "None is known."

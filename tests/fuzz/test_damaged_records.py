@@ -76,7 +76,9 @@ def damaged(form: str, seed: int, name: str, folder: Path) -> bytes:
 def config_of(form: str, **options: Any) -> StreamConfig:
     if form in TABLES:
         options["schema"] = "k:integer;v:string;ts:integer"
-    return StreamConfig.of("s", "ws://127.0.0.1/x", format=form, time="arrival", **options)
+    return StreamConfig.from_options(
+        "s", "ws://127.0.0.1/x", format=form, time="arrival", **options
+    )
 
 
 def statements(triples: Triples) -> list[tuple[str, ...]]:

@@ -87,9 +87,9 @@ def run(root: Path, streams: list[StreamConfig], queries: list[QuerySource]) -> 
 @pytest.mark.parametrize("dialect", QUERIES)
 def test_damaged_queries(data: Path, seed: int, dialect: str) -> None:
     stream = (
-        StreamConfig.of("S", data / "b.csv", schema="k:integer;v:double;n:string")
+        StreamConfig.from_options("S", data / "b.csv", schema="k:integer;v:double;n:string")
         if dialect == "cql"
-        else StreamConfig.of("http://e/S", data / "a.nt")
+        else StreamConfig.from_options("http://e/S", data / "a.nt")
     )
     taken = 0
     for k in range(cases("queries", len(QUERIES))):
@@ -127,7 +127,9 @@ def test_damaged_mappings(data: Path, seed: int) -> None:
         told = f"LEVADA_SEED={seed}, {name}"
         _write(path, seed, name, MAPPING)
         if tried(lambda: load_mapping(path).types(), told) is not None:
-            config = tried(lambda: StreamConfig.of("S", data / "b.csv", mapping=path), told)
+            config = tried(
+                lambda: StreamConfig.from_options("S", data / "b.csv", mapping=path), told
+            )
             if config is not None:
                 tried(lambda c=config: run(data, [c], [query]), told)  # type: ignore[misc]
 

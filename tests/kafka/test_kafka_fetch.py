@@ -242,11 +242,11 @@ def test_offsets_that_are_not_there(broker: Broker) -> None:
         assert (caught.value.first, caught.value.behind) == (2, 4)
     partition.close()
     for lost, start, stop in (("stop", 1, 3), ("skip", 9, 12)):
-        stream = StreamConfig.of("s", url, format="nt", time="timestamp", lost=lost)
+        stream = StreamConfig.from_options("s", url, format="nt", time="timestamp", lost=lost)
         with pytest.raises(LostError, match=f"offsets {start} to "):
-            KafkaReader.of(stream).read(OffsetSplit("s", topic, 0, start, stop, 9, 0))
-    stream = StreamConfig.of("s", url, format="nt", time="timestamp", lost="skip")
-    text, messages = KafkaReader.of(stream).read(OffsetSplit("s", topic, 0, 0, 4, 9, 0))
+            KafkaReader.from_config(stream).read(OffsetSplit("s", topic, 0, start, stop, 9, 0))
+    stream = StreamConfig.from_options("s", url, format="nt", time="timestamp", lost="skip")
+    text, messages = KafkaReader.from_config(stream).read(OffsetSplit("s", topic, 0, 0, 4, 9, 0))
     gone_before = ((0, "the offsets 0 to 1 are gone before they were read"),)
     assert (text.tobytes(), messages.lost) == (b"c\nd\n", gone_before)
 

@@ -328,9 +328,9 @@ def _text(size: int) -> str:
 
 
 def _so_far(asked: Any) -> list[Any]:
-    from levada.engine.query import all_of
+    from levada.engine.query import collect_reports
 
-    return all_of(asked).reports
+    return collect_reports(asked).reports
 
 
 def test_a_topic_that_is_not_there(broker: Broker, tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def test_mistakes_are_sentences(broker: Broker, monkeypatch: pytest.MonkeyPatch)
         assert "hunter2" not in str(caught.value)
         assert "s3cret" not in str(caught.value)
     with pytest.raises(UsageError, match="do not say their format"):
-        StreamConfig.of("s", broker.url("x"))
+        StreamConfig.from_options("s", broker.url("x"))
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     monkeypatch.setitem(sys.modules, "confluent_kafka.admin", None)
     with pytest.raises(SourceError, match=r"pip install 'levada\[kafka\]'"):

@@ -257,13 +257,13 @@ def test_who_is_not_there_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_what_cannot_be_is_told(path: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said) as raised:
-        StreamConfig.of("obs", path, **{"format": "nt", **options})
+        StreamConfig.from_options("obs", path, **{"format": "nt", **options})
     assert "secret" not in str(raised.value)
 
 
 def test_messages_say_their_format() -> None:
     with pytest.raises(UsageError, match="messages do not say their format"):
-        StreamConfig.of("obs", "mqtt://h/a")
+        StreamConfig.from_options("obs", "mqtt://h/a")
 
 
 def test_user_properties(broker: Broker) -> None:

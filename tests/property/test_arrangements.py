@@ -122,7 +122,7 @@ def test_what_is_kept_once_does_not_show(read: list[int]) -> None:
         def prepare(engine: Engine) -> None:
             streams = {name: tuple(own) for name, own in world.streams.items()}
             case = Case(streams, (), 0, WORLD)
-            engine._memory = Memory.of(memory)
+            engine._memory = Memory.parse(memory)
             deal = Lots(lot, groups_of(case)).deal if heavy else by_lot(lot)
             engine._open().tables.dealing = deal
 

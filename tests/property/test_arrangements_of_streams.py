@@ -148,7 +148,7 @@ def test_rows_of_streams_that_are_kept_once_do_not_show(
     ) -> None:  # fmt: skip
         def prepare(engine: Engine) -> None:
             case = Case({name: tuple(own) for name, own in world.streams.items()}, (), 0, {})
-            engine._memory = Memory.of(memory)
+            engine._memory = Memory.parse(memory)
             deal = Lots(lot, groups_of(case)).deal if heavy else by_lot(lot)
             engine._open().tables.dealing = deal
 

@@ -106,7 +106,7 @@ def lotted(lot: int, memory: str) -> Callable[[Engine], None]:
     """Other group tables and numbers of partitions from epoch to epoch, little memory."""
 
     def prepare(engine: Engine) -> None:
-        engine._memory = Memory.of(memory)
+        engine._memory = Memory.parse(memory)
         engine._open().tables.dealing = by_lot(lot)
 
     return prepare

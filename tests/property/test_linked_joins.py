@@ -185,7 +185,7 @@ def test_forms_that_are_chosen_do_not_show(
     dies: dict[int, bool], mode: str, joins: tuple[str, ...], memory: str,
 ) -> None:  # fmt: skip
     def prepare(engine: Engine) -> None:
-        engine._memory = Memory.of(memory)
+        engine._memory = Memory.parse(memory)
         engine._open().tables.dealing = Lots(lot, groups_of(case)).deal
 
     with chosen_by(Lot(lot)):
@@ -206,7 +206,7 @@ def test_joins_with_parts_at_all_partitions_do_not_show(
     dies: dict[int, bool], mode: str, joins: tuple[str, ...], memory: str, slices: str,
 ) -> None:  # fmt: skip
     def prepare(engine: Engine) -> None:
-        engine._memory, engine._slices = Memory.of(memory), slices
+        engine._memory, engine._slices = Memory.parse(memory), slices
         engine._open().tables.dealing = Lots(lot, groups_of(case)).deal
 
     got = run_between(case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=joins)

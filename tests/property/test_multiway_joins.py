@@ -175,7 +175,7 @@ def test_forms_that_change_do_not_show(
     dies: dict[int, bool], mode: str, groups: str, memory: str, slices: str,
 ) -> None:  # fmt: skip
     def prepare(engine: Engine) -> None:
-        engine._memory, engine._slices = Memory.of(memory), slices
+        engine._memory, engine._slices = Memory.parse(memory), slices
         if groups:
             heavy = groups_of(case) if groups == "divided" else ()
             engine._open().tables.dealing = Lots(lot, heavy).deal

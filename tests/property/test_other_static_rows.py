@@ -144,7 +144,7 @@ def test_other_static_rows_are_each_querys_own(seen: Counter[str]) -> None:
         def prepare(engine: Engine) -> None:
             streams = {name: tuple(own) for name, own in world.streams.items()}
             case = Case(streams, (), 0, WORLD)
-            engine._memory = Memory.of(memory)
+            engine._memory = Memory.parse(memory)
             deal = Lots(lot, groups_of(case)).deal if heavy else by_lot(lot)
             engine._open().tables.dealing = deal
 

@@ -16,7 +16,7 @@ import pytest
 
 from awaiting import until
 from levada import Engine
-from levada.engine.query import all_of
+from levada.engine.query import collect_reports
 
 pytestmark = pytest.mark.timeout(0)
 CASES = int(os.environ.get("LEVADA_CASES") or 12)
@@ -93,7 +93,7 @@ def together(texts: list[str], mode: str, later: int = 0) -> list[Reports]:
             until(lambda: sum(r.elements for r in engine._records().values()) == 108)
             engine.stop()
             return [
-                [(r.time, Counter(map(str, r.rows.rows()))) for r in all_of(query).reports]
+                [(r.time, Counter(map(str, r.rows.rows()))) for r in collect_reports(query).reports]
                 for query in queries
             ]
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from levada.connectors.serialization.result_formats import Format
-from levada.connectors.sinks.file_sink import FileSink, claimed
+from levada.connectors.sinks.file_sink import FileSink, hold_claim
 from levada.engine.engine import Engine
 
 ROUND = 0.3  # s between two looks at the queries
@@ -36,7 +36,7 @@ def main(root: Path, master: str, once: bool) -> None:
             engine.stream(name, path, **options)
         engine.static(str(root / "rooms.nt"), graph="http://e/g", reload=True)
         follow(engine, root / "queries")
-        with claimed(root / "out", engine._open().facts.id, overwrite=False):
+        with hold_claim(root / "out", engine._open().facts.id, overwrite=False):
             engine.start(once=once)
             while not engine.await_end(ROUND):
                 follow(engine, root / "queries")

@@ -36,13 +36,13 @@ def test_the_drawn_tree_is_the_tree() -> None:
 @pytest.mark.parametrize("column", [1, 41, 5000, 9961, 10_000, 10_001])
 def test_the_caret_stands_below_its_place_in_a_long_line(column: int) -> None:
     line = "".join(chr(0x4E00 + i) for i in range(10_000))
-    quoted, caret = errors.pointed(line, errors.Span(1, column))
+    quoted, caret = errors.point_at(line, errors.Span(1, column))
     assert len(quoted) <= 80 + len("  ....")
     assert (quoted + " ")[caret.index("^")] == (line + " ")[column - 1]
 
 
 def test_a_quoted_line_has_no_character_that_a_terminal_obeys() -> None:
-    quoted, _ = errors.pointed("ASK \x1b[2J\u202e{}\x07", errors.Span(1, 5))
+    quoted, _ = errors.point_at("ASK \x1b[2J\u202e{}\x07", errors.Span(1, 5))
     assert quoted == "  ASK ?[2J?{}?"
 
 

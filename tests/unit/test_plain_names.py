@@ -14,7 +14,7 @@ KNOWN = Path(__file__).with_name("known_names.txt")
 ASSIGNED = {"found", "told", "given", "own"}
 WORDS = {
     "asked", "came", "found", "given", "gone", "held", "kept", "known", "left", "looked", "made",
-    "met", "one", "over", "own", "said", "seen", "taken", "told", "wanted",
+    "met", "of", "one", "over", "own", "said", "seen", "taken", "told", "wanted",
 }  # fmt: skip
 """Names that no function, class or module has."""
 PARTICIPLE = re.compile(r"[a-z]{2,}ed")

@@ -76,7 +76,7 @@ class _Chain:
     length: int = 0
     size: int = 0
 
-    def extended(self, version: int, size: int) -> _Chain:
+    def with_version(self, version: int, size: int) -> _Chain:
         """Returns the chain with one more version."""
         return _Chain(version, self.whole, self.length + 1, self.size + size)
 
@@ -195,7 +195,7 @@ class Checkpoint:
             self.names = LiveFiles(self.root, self.last, before)
         except CheckpointError as error:
             raise self.reign.takeover_error() or error from error
-        orphans = find_leftovers(self.root, self.last, before, self.names.of_last_two)
+        orphans = find_leftovers(self.root, self.last, before, self.names.last_two_manifests)
         oldest = 0 if self.last is None else self.last.epoch - 1
         old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
         orphans += [self.root / "manifests" / str(epoch) for epoch in old]
@@ -216,7 +216,7 @@ class Checkpoint:
             self.tables.forget(before.groups)
         if self.has_orphans or manifest.epoch % SWEEP == 0:
             self.has_orphans = False
-            self.unlink(orphans(self.root, manifest, self.names.of_last_two))
+            self.unlink(orphans(self.root, manifest, self.names.last_two_manifests))
 
     def _needed_files(self, manifest: Manifest) -> set[str]:
         plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
@@ -288,7 +288,7 @@ class Checkpoint:
             self._wholes.append(plan.version)
             self._chain = _Chain(plan.version, size)
         elif self._chain is not None:
-            self._chain = self._chain.extended(plan.version, size)
+            self._chain = self._chain.with_version(plan.version, size)
         return True
 
     def _change(self, topology: Topology) -> PlanChange | None:

@@ -66,7 +66,7 @@ class GroupTables:
         if (wanted.partition != now.partition).any():
             self._write(wanted)
 
-    def of_epoch(self, epoch: int, plan: Plan) -> int:
+    def version_for_epoch(self, epoch: int, plan: Plan) -> int:
         """Returns the version for an epoch of a plan."""
         now = self.load(self.current)
         table = fit_divisions(self.dealing(epoch, now) or now, plan)

@@ -121,7 +121,7 @@ class LiveFiles:
         return self._many.keys()
 
     @property
-    def of_last_two(self) -> set[str]:
+    def last_two_manifests(self) -> set[str]:
         """All files that the last manifest names, or the one before it."""
         return {*self._many, *self._left, *filter(None, [self._since.inventory])}
 

@@ -70,7 +70,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         columns: dict[str, Column] = {"node": self._nodes(), "op": op}
         return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
 
-    def of_emit(self, node: int, member: int) -> Counts | None:
+    def emit_counts(self, node: int, member: int) -> Counts | None:
         """Returns the counts of the query of this Emit, if it has results."""
         first, last = np.searchsorted(self._nodes(), [node, node + 1]).tolist()
         ops = self._ops()
@@ -80,9 +80,9 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         n, least, most, reports = (int(self._longs(name)[at]) for name in _COLUMNS)
         return n, least, most, reports
 
-    def of_query(self, query: QueryPlan | None) -> Counts | None:
+    def query_counts(self, query: QueryPlan | None) -> Counts | None:
         """Returns the counts of a query, if it has results."""
-        return None if query is None or not self.op else self.of_emit(query.node, query.member)
+        return None if query is None or not self.op else self.emit_counts(query.node, query.member)
 
     def by_name(self, plan: Plan) -> dict[str, Counts]:
         """Returns the counts of each query, by its name in the plan of the counts."""
@@ -190,14 +190,14 @@ class ResultTotals:
             self.solutions += int(rows["n"].sum())
             self.reports += int(rows["reports"].sum())
 
-    def of_query(self, query: QueryPlan | None) -> tuple[int, int]:
+    def query_totals(self, query: QueryPlan | None) -> tuple[int, int]:
         """Returns the solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
-        sums = [self._of_emit(one) for one in query.with_former_emits]
+        sums = [self._emit_totals(one) for one in query.with_former_emits]
         return sum(n for n, _ in sums), sum(reports for _, reports in sums)
 
-    def _of_emit(self, query: QueryPlan) -> tuple[int, int]:
+    def _emit_totals(self, query: QueryPlan) -> tuple[int, int]:
         sums = self._of.get(query.node)
         if sums is None or query.member >= sums.shape[1]:
             return 0, 0

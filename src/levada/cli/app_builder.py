@@ -49,12 +49,12 @@ def assemble(arguments: CommandArguments) -> App:
     kept = replace(
         base, streams=tuple(stream for stream in base.streams if stream.name not in named)
     )
-    both = kept.merged(added)
+    both = kept.merge(added)
     alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
     # a flag that is not set does not unset one
     chosen = {name: value for name, value in options.items() if value is not False}
-    whole = replace(both, queries=()).merged(alone)
-    return replace(_with_outputs(whole, arguments.to), options=base.options.merged(chosen))
+    whole = replace(both, queries=()).merge(alone)
+    return replace(_with_outputs(whole, arguments.to), options=base.options.merge(chosen))
 
 
 def _with_outputs(whole: App, texts: Sequence[str]) -> App:

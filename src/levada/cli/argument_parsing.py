@@ -41,7 +41,7 @@ def parse_stream(text: str) -> StreamConfig:
     ('http://e/s?id=5', './a.nt', 10000)
     """
     name, path, options = stream_words(text)
-    return StreamConfig.of(name, path, **options)
+    return StreamConfig.from_options(name, path, **options)
 
 
 def stream_words(text: str) -> tuple[str, str, dict[str, str]]:

@@ -57,15 +57,15 @@ def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
     extra = [one for name, one in asked.items() if name not in ("arguments", "debug")]
 
     @wraps(command)
-    def called(**values: Any) -> None:
+    def run_command(**values: Any) -> None:
         arguments = _parse_arguments(values)
         names = [one.name for one in extra] + ["debug"] * ("debug" in asked)
         command(arguments, **{name: values[name] for name in names})
 
     shown = inspect.Signature([*_BEFORE, *extra, *_BEHIND])
-    called.__signature__ = shown  # type: ignore[attr-defined]
-    called.__annotations__ = {name: one.annotation for name, one in shown.parameters.items()}
-    return called
+    run_command.__signature__ = shown  # type: ignore[attr-defined]
+    run_command.__annotations__ = {name: one.annotation for name, one in shown.parameters.items()}
+    return run_command
 
 
 def _parse_arguments(values: dict[str, Any]) -> CommandArguments:

@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import TextIO
 
-from levada.errors import LevadaError, shortened
+from levada.errors import LevadaError, shorten
 
 FAILURE = 1
 
@@ -27,7 +27,7 @@ def message_of(error: BaseException) -> str:
         return notes + str(error)
     kind = type(error).__name__
     return (
-        f"{notes}Levada failed with {kind}: {shortened(str(error))}. "
+        f"{notes}Levada failed with {kind}: {shorten(str(error))}. "
         "This is a fault of Levada; --debug shows where."
     )
 

@@ -34,7 +34,7 @@ from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.logical import print_logical as algebra_text
 from levada.plan.logical.query_options import describe_end
 from levada.plan.lowering.print_physical import show_operators
-from levada.plan.physical.multiway_join import of_either_form, why_binary
+from levada.plan.physical.multiway_join import describe_either_form, why_binary
 from levada.plan.physical.replicated_join import describe_replicated_joins as linked
 from levada.plan.sharing.explain_sharing import describe_sharing, show_sharing
 from levada.plan.sharing.sharing_modes import DEFAULT, Sharing, sharing_of
@@ -172,14 +172,14 @@ def _stage_text(query: Prepared, stage: str) -> tuple[Any, str]:
         case "algebra":
             return query.algebra, algebra_text.show(query.algebra)
         case "optimized":
-            return query.optimized, algebra_text.show(query.optimized)
+            return query.optimized_query, algebra_text.show(query.optimized_query)
         case _:
             root = query.physical.root
             reasons = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
             home = explain_joins_at_home(root) if query.known.joins is JoinForm.AUTO else ()
             return root, "\n".join(
                 [
-                    show_operators(root), *reasons, *of_either_form(root), *linked(root),
+                    show_operators(root), *reasons, *describe_either_form(root), *linked(root),
                     *tables(query.physical.wanted), *home,
                 ]
             )  # fmt: skip

@@ -67,7 +67,7 @@ class Waiting:
         """Whether it is still there."""
         return self._status is not None
 
-    def over(self) -> None:
+    def clear(self) -> None:
         """Leaves the terminal clean."""
         status, self._status = self._status, None
         if status is not None:
@@ -142,7 +142,7 @@ class After:
             self._waiting(progress)
             return
         self._say(progress.awaits)
-        self._waiting.over()
+        self._waiting.clear()
         if not self._made:
             self._made, self._show = True, self._make()
         if self._show is not None:
@@ -164,7 +164,7 @@ class After:
 
     def close(self) -> None:
         """Ends the display."""
-        self._waiting.over()
+        self._waiting.clear()
         if self._show is not None:
             self._show.close()
 

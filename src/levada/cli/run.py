@@ -149,7 +149,7 @@ def run(app: App, mode: Mode) -> Summary:
         return run_with(run_app, app, mode, console, waiting)
     finally:
         if waiting is not None:
-            waiting.over()
+            waiting.clear()
 
 
 def run_with(
@@ -184,7 +184,7 @@ def run_with(
             progress=show,
             on_results=stdout
             if stdout is None or waiting is None
-            else Cleared(stdout, waiting.over),
+            else Cleared(stdout, waiting.clear),
             keep=mode.keep,
             published=published,
             standby=mode.silence,

@@ -76,7 +76,7 @@ class _View(NamedTuple):
     like: tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]
 
     @staticmethod
-    def of(column: _Array) -> _View:
+    def from_column(column: _Array) -> _View:
         owner = column.base if type(column.base) is np.ndarray else column
         like = column.shape, column.dtype, column.strides
         return _View(ref(owner), _start(column, owner), like)
@@ -211,7 +211,7 @@ class ExpressionBudget:
         frames, self._uncharged, self._uncharged_size = self._uncharged, [], 0
         for node, members, columns in frames:
             op = None if members is None else members()
-            view, total = None if op is None else _View.of(op), 0
+            view, total = None if op is None else _View.from_column(op), 0
             for owned, start, size in columns:
                 owner = owned()
                 if owner is not None and (id(owner), start) not in self._columns:
@@ -328,7 +328,7 @@ class Account:
     op: Ints | None
     _rows: Doubles | None = None  # of each member
 
-    def at(self, rows: Longs) -> Account:
+    def select_rows(self, rows: Longs) -> Account:
         """The same at these rows alone."""
         if self.op is None or len(self.op) == len(rows):
             return self

@@ -39,7 +39,7 @@ class Frame:
         assert not arrays or len(arrays[-1]) == self.n, "columns have one length"
 
     @staticmethod
-    def _unchecked(columns: dict[str, Column], n: int) -> Frame:
+    def _without_check(columns: dict[str, Column], n: int) -> Frame:
         """Returns a frame of columns of one length without a check, as for columns of an existing
         frame.
         """
@@ -62,7 +62,7 @@ class Frame:
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
         """The rows at these positions, in this order."""
         at = rows.astype(np.intp, copy=False)  # NumPy takes ten times as long by other integers
-        return self._unchecked({k: v.take(at) for k, v in self.columns.items()}, len(at))
+        return self._without_check({k: v.take(at) for k, v in self.columns.items()}, len(at))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""
@@ -75,7 +75,7 @@ class Frame:
     def select(self, names: Iterable[str]) -> Frame:
         """These columns only."""
         columns = self.columns
-        return self._unchecked({k: columns[k] for k in names}, self.n)
+        return self._without_check({k: columns[k] for k in names}, self.n)
 
     def visible(self) -> Frame:
         """Without the columns that are an operator's own.
@@ -88,7 +88,7 @@ class Frame:
     def drop(self, *names: str) -> Frame:
         """Without these columns, whether they are there or not."""
         remaining = {k: v for k, v in self.columns.items() if k not in names}
-        return self._unchecked(remaining, self.n)
+        return self._without_check(remaining, self.n)
 
     def rename(self, names: Mapping[str, str]) -> Frame:
         """Renames columns; columns that are not listed keep their names.
@@ -97,13 +97,13 @@ class Frame:
         Frame(1 rows: #s)
         """
         renamed = {names.get(k, k): v for k, v in self.columns.items()}
-        return self._unchecked(renamed, self.n)
+        return self._without_check(renamed, self.n)
 
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""
         stop = min(stop, self.n)
         views = {k: v[start:stop] for k, v in self.columns.items()}
-        return self._unchecked(views, max(stop - start, 0))
+        return self._without_check(views, max(stop - start, 0))
 
 
 _new_frame = object.__new__
@@ -180,7 +180,7 @@ def _place_of_equal(values: Column, others: list[tuple[Column, int]]) -> int | N
     return None
 
 
-def aligned(size: int) -> int:
+def align_size(size: int) -> int:
     """Rounds a size up to the alignment."""
     return -(-size // _ALIGN) * _ALIGN
 
@@ -197,7 +197,7 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     first = _MAGIC + np.uint32(len(head)).tobytes() + head
     if not buffers:
         return [memoryview(first)]
-    return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
+    return [memoryview(first.ljust(align_size(len(first)), b" ")), *buffers]
 
 
 _GAPS = [memoryview(bytes(gap)) for gap in range(_ALIGN)]
@@ -230,7 +230,7 @@ def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, 
     assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
     length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])
     head = msgspec.json.decode(data[8 : 8 + length].tobytes(), type=_Head)
-    rows = data[aligned(8 + length) :]
+    rows = data[align_size(8 + length) :]
     return {d.name: frame_of(d, rows) for d in head.frames}, head.meta
 
 

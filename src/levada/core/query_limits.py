@@ -72,7 +72,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     cpu: int = MOST_CPU
 
     @staticmethod
-    def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
+    def parse(text: str, rows: int = MOST_ROWS) -> QueryLimits:
         """Parses limits such as ``bytes=100MB,reports=1000000``; a later word overrides an earlier
         one. ``off``: no limit, except that there are at most ``rows`` solutions. Raises
         ``UsageError``.
@@ -118,7 +118,7 @@ class Limited:
     all: QueryLimits = field(default_factory=QueryLimits)
     by_query: Mapping[str, QueryLimits] = field(default_factory=dict)
 
-    def of(self, query: str) -> QueryLimits:
+    def limits_of_query(self, query: str) -> QueryLimits:
         """Returns the limits of a query."""
         return self.by_query.get(query, self.all)
 
@@ -141,7 +141,7 @@ class Memory(msgspec.Struct, frozen=True):
     theta: int = 0
 
     @staticmethod
-    def of(text: str) -> Memory:
+    def parse(text: str) -> Memory:
         """Parses a text such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of all); ""
         is no limit. Raises ``UsageError``.
 
@@ -160,9 +160,9 @@ class Memory(msgspec.Struct, frozen=True):
                     f"Memory has no {word or 'empty part'}.", hint=near(word, ["theta"])
                 )
             theta = most_of(word, number, sized=True)
-        return Memory(size, theta)._checked()
+        return Memory(size, theta)._check()
 
-    def _checked(self) -> Memory:
+    def _check(self) -> Memory:
         if self.theta < PAGE:
             raise UsageError(
                 f"theta is {self.theta:,} bytes, less than a page ({PAGE:,}).",
@@ -184,13 +184,13 @@ class Memory(msgspec.Struct, frozen=True):
 
 def check_memory(text: str) -> str:
     """The text, if it says how much memory a task may have. Raises ``UsageError``."""
-    Memory.of(text)
+    Memory.parse(text)
     return text
 
 
 def check_limits(text: str) -> str:
     """The text, if it says limits of one query. Raises ``UsageError``."""
-    QueryLimits.of(text)
+    QueryLimits.parse(text)
     return text
 
 

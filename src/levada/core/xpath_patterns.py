@@ -82,7 +82,7 @@ def translate(pattern: str, flags: str) -> Translation:
         raise PatternError("an unknown flag of a regular expression")
     if "q" in flags:
         text = "".join(_members([(ord(c), ord(c))], "i" in flags, "[]") for c in pattern)
-        return Translation(_bounded(text), 0, len(text), True, False)
+        return Translation(_check_length(text), 0, len(text), True, False)
     return _Translator(_without_blanks(pattern) if "x" in flags else pattern, flags).run()
 
 
@@ -166,7 +166,7 @@ class _Translator:
 
     def _write(self, text: str) -> None:
         self._length += len(text)
-        self._written.append(_bounded(text, self._length))
+        self._written.append(_check_length(text, self._length))
 
     def _literal(self, c: str) -> str:
         return _members([(ord(c), ord(c))], "i" in self._flags, "[]")
@@ -281,7 +281,7 @@ def _invalid(reason: str) -> PatternError:
     return PatternError(f"an invalid regular expression: {reason}")
 
 
-def _bounded(text: str, length: int | None = None) -> str:
+def _check_length(text: str, length: int | None = None) -> str:
     if (len(text) if length is None else length) > MAX_LENGTH:
         raise _invalid("it is too long")
     return text

@@ -323,7 +323,7 @@ class Requests:
         """Registers all queries of a request, or none."""
         batch = [QueryRequest(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         for query in request.add:
-            limits = QueryLimits.of(check_limits(query.limits))
+            limits = QueryLimits.parse(check_limits(query.limits))
             check_state(limits, registry.planning.sharing)
         return self._register(batch, registry, {query.name: query.to for query in request.add})
 
@@ -352,13 +352,13 @@ class Requests:
         old = self._registry.get(request.drop)
         ledger = self._ledger
         before = list(ledger.added), dict(ledger.dropped)
-        outputs, went = self._outputs.kept, set(self._registry.dropped)
+        outputs, went = self._outputs.restore_point, set(self._registry.dropped)
         self._drop(request.drop, last)
         try:
             return self._add(request, last)
         except BaseException:
             ledger.added, ledger.dropped = before
-            self._outputs.kept = outputs
+            self._outputs.restore_point = outputs
             self._registry.bring_back(old)
             self._registry.dropped |= went
             raise
@@ -490,11 +490,11 @@ class Requests:
 
     # -- for the plan --
 
-    def limited(self, limits: QueryLimits) -> dict[str, QueryLimits]:
+    def lower_limits(self, limits: QueryLimits) -> dict[str, QueryLimits]:
         """Returns the limits of added queries, where these are lower than the general limits."""
         said = {a.name: a.limits for a in self._ledger.added if a.limits}
         return {
-            name: QueryLimits.of(text, limits.rows).tightened_by(limits)
+            name: QueryLimits.parse(text, limits.rows).tightened_by(limits)
             for name, text in said.items()
         }
 

@@ -158,7 +158,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
             locate_checkpoint(checkpoint),
             parse_mode(checkpoint_mode),
         )
-        self._memory, self._wish = Memory.of(memory), parse_placement_option(place, master)
+        self._memory, self._wish = Memory.parse(memory), parse_placement_option(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._sink, self._letters, self._keep = sink, letters, keep_results

@@ -39,7 +39,7 @@ from levada.engine.background_planning import (
 from levada.engine.control_requests import Requests
 from levada.engine.driver.after_commit import Publishing, Tell
 from levada.engine.driver.driver_inputs import Inputs
-from levada.engine.driver.epoch_pacing import EpochPacing, elapsed, wall_clock_ms
+from levada.engine.driver.epoch_pacing import EpochPacing, clock_ms, wall_clock_ms
 from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
 from levada.engine.placement.apply_placement import warn_about_unknown_tasks
@@ -146,8 +146,8 @@ class Driver:
         self._own_catalog = Catalog(checkpoint, configs, static, planning)
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._requests.restore_static()
-        self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
-        self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
+        self._limits = Limited(tempo.limits, self._requests.lower_limits(tempo.limits))
+        self.suspended = Suspended.load(checkpoint.root, self._limits, self._registry.queries)
         self._totals = QueryQuotas(self._limits)
         self._discard_old_plans(checkpoint, configs)
         chosen = publication.executor = executor()
@@ -216,7 +216,7 @@ class Driver:
             publish=self._publishing.publish,
             admission=self._tempo.admission(),
             wall=wall_clock_ms,
-            elapsed=elapsed,
+            elapsed=clock_ms,
             due=self.publication.is_due,
             limits=self._limits,
             slices=self._tempo.slices,
@@ -412,7 +412,7 @@ class Driver:
         with registry.lock:
             self.publication.follow(self.last, registry.lifetime_of)
             self.suspended.forget(trial.dropped)
-            self._limits.by_query = self._requests.limited(self._limits.all)
+            self._limits.by_query = self._requests.lower_limits(self._limits.all)
             self._catalog.settle(first=False)
         again = any(name in registry.queries for name in trial.dropped)
         self.epochs.set_plan(plan, again=again)
@@ -425,7 +425,7 @@ class Driver:
                 with cpu_guard():
                     return self.epochs.decide(flush=flush)
             except LostError as error:
-                raise error.at(self.last.epoch + 1) from error
+                raise error.with_epoch(self.last.epoch + 1) from error
             except BaseException as error:
                 failure, plan = as_failure(error), self.epochs.plan
                 if failure is None or plan is None:
@@ -469,7 +469,7 @@ class Driver:
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
-            self._limits.by_query = self._requests.limited(self._limits.all)
+            self._limits.by_query = self._requests.lower_limits(self._limits.all)
             dropped = registry.dropped | self._requests.take_changed_names(epochs.last.plan)
             static = version_of(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)

@@ -125,13 +125,13 @@ class Query(Tabular):
         It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine
         has started, and at the end what made the engine fail: what has been read is then not all.
         """
-        yield from self._published()
+        yield from self._iterate_published()
         self._engine.await_end(0)
 
-    def _published(self) -> Iterator[Report]:
+    def _iterate_published(self) -> Iterator[Report]:
         cursor = _Cursor(self)
         while True:
-            heard, over = self._engine._publish_signal.count, self._over
+            heard, over = self._engine._publish_signal.count, self._all_published
             while (new_reports := cursor.next()) is not None:
                 yield from new_reports
             if over:
@@ -139,7 +139,7 @@ class Query(Tabular):
             self._engine._publish_signal.wait(heard)
 
     @property
-    def _over(self) -> bool:
+    def _all_published(self) -> bool:
         """Whether all that the query reports is published."""
         return self._lifetime.is_over or not self._engine.running
 
@@ -150,7 +150,7 @@ class Query(Tabular):
                 await set_or_later(event)
             cursor = _Cursor(self)
             while True:
-                over = self._over
+                over = self._all_published
                 while cursor.more:
                     for report in await asyncio.to_thread(cursor.read):
                         yield report
@@ -170,7 +170,7 @@ class Query(Tabular):
             try:
                 if self._engine.await_start():
                     # a failure is told to whoever waits for the engine
-                    for report in self._published():
+                    for report in self._iterate_published():
                         _call(callback, report)
             except UsageError:
                 return  # the engine was closed while an exception went through it
@@ -221,7 +221,7 @@ class Query(Tabular):
                 return
             shown = -1
             while True:
-                heard, over = self._engine._publish_signal.count, self._over
+                heard, over = self._engine._publish_signal.count, self._all_published
                 if heard > shown or over:
                     handle.update(self)
                     shown = heard
@@ -237,7 +237,7 @@ class Query(Tabular):
     def _repr_html_(self) -> str:
         if not self._engine._begun:
             return frame_html(self._no_results(), f"{self.name}: not started")
-        caption = f"{self.name}: {'ended' if self._over else 'running'}, the last rows"
+        caption = f"{self.name}: {'ended' if self._all_published else 'running'}, the last rows"
         return frame_html(_Cursor(self).tail(SHOWN).to_polars(), caption)
 
     # -- the query --
@@ -302,7 +302,7 @@ class _Cursor:
     def read(self) -> list[Report]:
         """The reports of the next epoch."""
         epoch_reports = [
-            r for batch in self._of(self._at) for r in reports(batch, self._query.name)
+            r for batch in self._batches_from(self._at) for r in reports(batch, self._query.name)
         ]
         self._at += 1
         return epoch_reports
@@ -310,7 +310,7 @@ class _Cursor:
     def batches(self) -> Iterator[Batch]:
         """All that there is."""
         for at in range(len(self._query._engine._publication.kept)):
-            yield from self._of(at)
+            yield from self._batches_from(at)
 
     def tail(self, rows: int) -> Results:
         """The last rows, of the last epochs that have so many."""
@@ -318,11 +318,11 @@ class _Cursor:
         at = len(self._query._engine._publication.kept)
         while at > 0 and sum(frame.height for frame in frames) < rows:
             at -= 1
-            frames = [table(batch) for batch in self._of(at)] + frames
+            frames = [table(batch) for batch in self._batches_from(at)] + frames
         whole = pl.concat([self._query._no_results(), *frames])
         return Results([], Table(self._query.name, self._query._query.form, whole))
 
-    def _of(self, at: int) -> Iterator[Batch]:
+    def _batches_from(self, at: int) -> Iterator[Batch]:
         """The batches of an epoch. Raises ``UsageError`` if they went with the engine."""
         publication = self._query._engine._publication
         try:
@@ -332,7 +332,7 @@ class _Cursor:
             raise
 
 
-def all_of(query: Query) -> Results:
+def collect_reports(query: Query) -> Results:
     """All that a query has reported, in memory."""
     batches = list(_Cursor(query).batches())
     frames = [table(batch) for batch in batches]

@@ -141,15 +141,15 @@ class Prepared:
         return {iri(name): name.span for name in named if isinstance(name, Constant)}
 
     @_stage
-    def optimized(self) -> a.Query:
+    def optimized_query(self) -> a.Query:
         """The query after entailment, if its options ask for it, and after the other rules."""
         return optimize(self.bound, _context(self.asked, self.known.ontology))
 
     @_stage
     def plannable(self) -> a.Query:
         """``optimized``, once it is certain that it can be planned."""
-        check_plan(self.optimized, self.known.streams, self.asked.text)
-        return self.optimized
+        check_plan(self.optimized_query, self.known.streams, self.asked.text)
+        return self.optimized_query
 
     @_stage
     def physical(self) -> Lowered:

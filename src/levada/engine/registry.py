@@ -159,7 +159,7 @@ class Registry:
         rows = rows_of(batch, self.known)
         for asked in batch:
             name = asked.name
-            meaning = rows[name] if name in rows else prepare(asked, self.known).optimized
+            meaning = rows[name] if name in rows else prepare(asked, self.known).optimized_query
             said = _kept_text(asked.text, meaning)
             self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
 
@@ -212,7 +212,7 @@ class Registry:
         from levada.runtime.driver.query_catalog import Registered
 
         asked = query.asked
-        meaning = query.optimized if self.is_trial else query.plannable
+        meaning = query.optimized_query if self.is_trial else query.plannable
         return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
 
     def _rows_of(self, batch: Sequence[QueryRequest]) -> dict[str, TemplateInstance]:

@@ -66,12 +66,12 @@ class Suspended:
     queries: dict[str, Suspension] = field(default_factory=dict)
 
     @staticmethod
-    def of(root: Path, limits: Limited, queries: Mapping[str, Registered]) -> Suspended:
+    def load(root: Path, limits: Limited, queries: Mapping[str, Registered]) -> Suspended:
         """Returns the suspended queries of a checkpoint, except those of ``queries`` that a higher
         limit allows. The ends of these may have passed.
         """
         kept = read_suspended(root)
-        left = {n: s for n, s in kept.items() if not s.is_lifted(limits.of(n))}
+        left = {n: s for n, s in kept.items() if not s.is_lifted(limits.limits_of_query(n))}
         for name in kept.keys() - left.keys():
             if name in queries and queries[name].identity == kept[name].identity:
                 queries[name].lifetime.may_be_over = True
@@ -98,7 +98,7 @@ class Suspended:
         if not isinstance(error, ExcessError):
             return Suspension(identity, str(error), 0, "")
         word, why = error.limit, error.message
-        most: int = getattr(self.limits.of(name), word)
+        most: int = getattr(self.limits.limits_of_query(name), word)
         has_own_limit = most != getattr(self.limits.all, word)
         if has_own_limit:
             why += f" That is a limit of its own, of whoever has added it ({word}={most})."

@@ -72,14 +72,14 @@ def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
     cache, when it is first called.
     """
 
-    def declared(function: F) -> F:
+    def register(function: F) -> F:
         dispatcher = numba.njit(**OPTIONS)(function)
         if dispatcher is function:  # NUMBA_DISABLE_JIT
             return function
         _KERNELS.append(_Kernel(dispatcher, signatures))
         return cast(F, dispatcher)
 
-    return declared
+    return register
 
 
 class _Kernel:
@@ -90,10 +90,10 @@ class _Kernel:
     def __init__(self, dispatcher: Any, signatures: Sequence[tuple[Any, ...]]) -> None:
         self._dispatcher, self._signatures = dispatcher, signatures
         self._built = False
-        dispatcher._compile_for_args = self._called
+        dispatcher._compile_for_args = self._call
         dispatcher.get_call_template = self._called_by_a_kernel
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         self.build()
         return self._dispatcher  # numba calls it with the arguments
 
@@ -107,7 +107,7 @@ class _Kernel:
             if self._built:
                 return
             dispatcher = self._dispatcher
-            self._cached()
+            self._enable_cache()
             for signature in self._signatures:
                 self._compile(signature)
             del dispatcher._compile_for_args, dispatcher.get_call_template
@@ -118,10 +118,10 @@ class _Kernel:
         """Whether it need not be compiled."""
         with _BUILDING:
             return self._built or (
-                self._cached() and all(self._has(signature) for signature in self._signatures)
+                self._enable_cache() and all(self._has(signature) for signature in self._signatures)
             )
 
-    def _cached(self) -> bool:
+    def _enable_cache(self) -> bool:
         """Makes the dispatcher read the cache; returns False without a cache."""
         dispatcher = self._dispatcher
         if CACHE and not hasattr(dispatcher._cache, "_cache_file"):
@@ -165,7 +165,7 @@ def is_there(function: Callable[..., Any]) -> bool:
     return not CACHE or all(one.is_cached() for one in kernels_)
 
 
-def inlined(function: F) -> F:
+def inline(function: F) -> F:
     """A part of a kernel, typed by the call; LLVM inlines it where it is small. It is not called
     from Python (``parts``).
     """
@@ -177,7 +177,7 @@ def part(function: F) -> F:
     return inline_functions.make_part(function, {**OPTIONS, "forceinline": True})
 
 
-def fused(function: F) -> F:
+def fuse(function: F) -> F:
     """Makes a part whose body replaces each call before compilation: for short parts with array
     arguments in a hot loop.
 

@@ -78,8 +78,8 @@ def make_part(function: F, options: dict[str, Any]) -> F:
         return function
     template = part.get_call_template
 
-    def of_types(args: Any, kws: Any) -> Any:
+    def select_function(args: Any, kws: Any) -> Any:
         return template([types.unliteral(each) for each in args], kws)
 
-    part.get_call_template = of_types
+    part.get_call_template = select_function
     return cast(F, part)

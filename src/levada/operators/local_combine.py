@@ -78,7 +78,7 @@ def _first(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     return first_rows(order, frame, pool, most)
 
 
-def _netted(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
+def _sum_weights(node: PlanNode, frame: Frame, pool: TermLookup) -> Frame | None:
     """The sum of the weights of each instant, also where it is 0: something has changed there."""
     codes, first = group(*with_report(key_of(frame, ()), frame))
     if len(first) > FEWER * frame.n:
@@ -92,5 +92,5 @@ _WAYS: dict[ReducedRows, Callable[[PlanNode, Frame, TermLookup], Frame | None]] 
     ReducedRows.PARTIALS: _partials,
     ReducedRows.VALUES: _values,
     ReducedRows.FIRST: _first,
-    ReducedRows.NETTED: _netted,
+    ReducedRows.NETTED: _sum_weights,
 }

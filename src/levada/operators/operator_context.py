@@ -91,7 +91,7 @@ class OperatorContext:
     shares: SharingDemand | None = None
 
     @staticmethod
-    def of_rows(pool: TermLookup) -> OperatorContext:
+    def for_rows(pool: TermLookup) -> OperatorContext:
         """Where rows are read: for steps that need nothing but each row."""
         none = np.empty(0, np.int64)
         place = PartitionInfo(0, np.zeros(1, np.int16))
@@ -101,12 +101,12 @@ class OperatorContext:
 
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """Returns the due reports of a node whose schedules have windows of these kinds."""
-        answered = None if kinds else self.answered(node)
+        answered = None if kinds else self.due_members(node)
         return Calendar(
             node, kinds, self.progress, self.element_times, answered, limits=self.limits
         )
 
-    def answered(self, node: PlanNode) -> Bools:
+    def due_members(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""
         return node.members_read_whole(self.statics.first, self.statics.replaced)
 

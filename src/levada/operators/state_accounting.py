@@ -77,11 +77,11 @@ def _add(
     first = int(begin.min())
     for start, use in uses.items():
         is_counted = live & (begin > start) if start >= first else live
-        counts = _counted(rows, op, is_counted, len(node.members))
+        counts = _count_by_member(rows, op, is_counted, len(node.members))
         np.add.at(total, use.queries, counts[use.members])
 
 
-def _counted(rows: Frame, op: Ints, is_counted: Bools, members: int) -> Longs:
+def _count_by_member(rows: Frame, op: Ints, is_counted: Bools, members: int) -> Longs:
     if "w" in rows:
         weighted = np.bincount(op[is_counted], rows["w"][is_counted], minlength=members)
         return weighted.astype(np.int64)

@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Table = npt.NDArray[np.float64]
 
 
-def compiled(function: F) -> F:
+def compile_loop(function: F) -> F:
     """A loop for numba, kept on disk unless it checks its indexes."""
     dispatcher = numba.njit(nogil=True)(function)
     if dispatcher is not function and not numba.config.BOUNDSCHECK:
@@ -74,7 +74,7 @@ class Heat(NamedTuple):
     cold: float
 
 
-@compiled
+@compile_loop
 def gain(net: Net, place: Ints, v: int, b: int) -> float:
     """What the cost changes by if task v goes to machine b."""
     a = place[v]
@@ -86,7 +86,7 @@ def gain(net: Net, place: Ints, v: int, b: int) -> float:
     return change
 
 
-@compiled
+@compile_loop
 def deviation(load: Doubles) -> float:
     """The root of the sum of the squares around the mean."""
     mean = load.sum() / load.size
@@ -96,13 +96,13 @@ def deviation(load: Doubles) -> float:
     return float(np.sqrt(square))
 
 
-@compiled
+@compile_loop
 def squares(load: Doubles, a: int, b: int, weight: float) -> float:
     """What the sum of squares changes by if ``weight`` goes from machine a to b."""
     return float(2.0 * weight * (load[b] - load[a] + weight))
 
 
-@compiled
+@compile_loop
 def target(net: Net, place: Ints, v: int, rng: np.random.Generator) -> int:
     """A machine for task v: mostly that of a neighbour, else any."""
     degree = net.first[v + 1] - net.first[v]
@@ -111,7 +111,7 @@ def target(net: Net, place: Ints, v: int, rng: np.random.Generator) -> int:
     return int(rng.random() * net.apart.shape[0])
 
 
-@compiled
+@compile_loop
 def partner(place: Ints, machine: int, tries: int, rng: np.random.Generator) -> int:
     """Some task on a machine, or -1."""
     for _ in range(tries):
@@ -121,20 +121,20 @@ def partner(place: Ints, machine: int, tries: int, rng: np.random.Generator) -> 
     return -1
 
 
-@compiled
+@compile_loop
 def strays(rule: Rule, v: int, a: int, b: int) -> int:
     """By how much more tasks are elsewhere than before if task v goes from a to b."""
     home = rule.before[v]
     return 0 if home < 0 else int(b != home) - int(a != home)
 
 
-@compiled
+@compile_loop
 def above(square: float, most: float) -> float:
     """How far the deviation is above its bound."""
     return max(float(np.sqrt(max(square, 0.0))) - most, 0.0)
 
 
-@compiled
+@compile_loop
 def sweep(net: Net, crew: Crew, rule: Rule, heat: float, rng: np.random.Generator) -> float:
     """A step for each task; changes ``crew``, gives what the cost changed by."""
     place, load = crew.place, crew.load
@@ -171,7 +171,7 @@ def sweep(net: Net, crew: Crew, rule: Rule, heat: float, rng: np.random.Generato
     return changed
 
 
-@compiled
+@compile_loop
 def anneal(
     net: Net, start: Ints, rule: Rule, heat: Heat, rng: np.random.Generator
 ) -> tuple[Ints, float]:
@@ -193,7 +193,7 @@ def anneal(
     return (best if least < np.inf else place), least
 
 
-@compiled
+@compile_loop
 def attach(net: Net, order: Ints, room: float, near: bool) -> Ints:
     """The tasks in an order, each to the machine with room that it sends the most to and receives
     the most from (``near``), else to the one that has the least; ``room`` is of load.

@@ -27,7 +27,7 @@ def numbers(graph: SendGraph) -> Ints:
     return np.array(list(map(int, graph.tasks)) if plain else range(len(graph.tasks)), np.int32)
 
 
-def balanced(problem: Problem) -> Ints:
+def place_evenly(problem: Problem) -> Ints:
     """As many tasks to each machine, drawn by lot: 1 - 1/machines of all is sent across them."""
     n = len(problem.graph.tasks)
     order = np.random.default_rng(problem.seed).permutation(n)

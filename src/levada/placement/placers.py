@@ -23,7 +23,7 @@ Placer = Callable[[Problem], Ints]
 
 PLACERS: dict[str, Placer] = {
     "uniform": baseline_placers.uniform,
-    "random": baseline_placers.balanced,
+    "random": baseline_placers.place_evenly,
     "round_robin": baseline_placers.round_robin,
     "first_fit": baseline_placers.first_fit,
     "metis": metis.cut,

@@ -60,7 +60,7 @@ WORDS = (
 )
 
 
-async def described(request: Request) -> Response:
+async def describe_api(request: Request) -> Response:
     """This document."""
     return Json(openapi.document(WAYS))
 
@@ -135,7 +135,7 @@ WAYS = (
     ApiRoute(
         "GET",
         "/queries/{query}/results/{report}",
-        result_routes.one,
+        result_routes.get_report,
         asks=("format",),
         answers="results",
     ),
@@ -192,7 +192,7 @@ WAYS = (
     ApiRoute(
         "POST", "/explain", query_routes.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN
     ),
-    ApiRoute("GET", "/openapi.json", described, tells=("openapi", "paths")),
+    ApiRoute("GET", "/openapi.json", describe_api, tells=("openapi", "paths")),
     ApiRoute("GET", "/", page.page, None, answers="text/html", strict=False),
     ApiRoute("GET", "/page/{file}", page.part, None, answers="", strict=False),
 )
@@ -263,13 +263,13 @@ def _guard(way: ApiRoute) -> Endpoint:
     """The endpoint of a way, for those who may go it."""
 
     @wraps(way.endpoint)
-    async def guarded(request: Request) -> Any:
+    async def guard(request: Request) -> Any:
         if way.role is not None:
             check_role(request, way.role)
         check_asked(way, request)
         return await way.endpoint(request)
 
-    return guarded
+    return guard
 
 
 def _guard_socket(
@@ -277,7 +277,7 @@ def _guard_socket(
 ) -> Callable[..., Any]:
     """The endpoint of a WebSocket, for those who may look; else it is refused over HTTP."""
 
-    async def guarded(socket: WebSocket) -> None:
+    async def guard(socket: WebSocket) -> None:
         try:
             check_role(socket, Role.READ)
             check_names(f"A WebSocket at {path}", socket, asks)
@@ -287,7 +287,7 @@ def _guard_socket(
         except Problem as problem:
             await problem.response()(socket.scope, socket.receive, socket.send)
 
-    return guarded
+    return guard
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:

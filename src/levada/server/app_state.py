@@ -74,7 +74,7 @@ def token_of(request: HTTPConnection) -> Token:
 
 def limits_of(request: HTTPConnection) -> Limits:
     """How much is taken of who asks."""
-    return state_of(request).settings.limits.of(token_of(request))
+    return state_of(request).settings.limits.limits_of_token(token_of(request))
 
 
 def check_role(request: HTTPConnection, role: Role) -> None:

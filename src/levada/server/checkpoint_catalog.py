@@ -112,7 +112,7 @@ class Facts:
         """The first plan version that has the query of this name; None if there is none."""
         return _since(self.now().plans, name) or None
 
-    def known(self) -> NameScope:
+    def name_scope(self) -> NameScope:
         """What a new text can name. Only the names that a text has for streams may be added."""
         with self._lock:
             self._refresh()

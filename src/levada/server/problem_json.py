@@ -28,7 +28,7 @@ from levada.errors import (
     SinkError,
     SourceError,
     errno_of,
-    shortened,
+    shorten,
 )
 
 MEDIA = "application/problem+json"
@@ -47,7 +47,7 @@ class Problem(Exception):  # noqa: N818  # an answer, not a fault
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **said: Any
     ) -> None:
-        self.status, self.detail, self.said = status, shortened(detail), said
+        self.status, self.detail, self.said = status, shorten(detail), said
         super().__init__(self.detail)
         self.headers = dict(headers or {})
 

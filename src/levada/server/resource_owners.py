@@ -14,7 +14,7 @@ from levada.server.security.tokens import Role, Token
 from levada.server.settings import Limits
 
 
-def of_stream(name: str) -> str:
+def stream_key(name: str) -> str:
     """A stream's name here, which is no query's."""
     return f"stream {name}"
 
@@ -39,7 +39,7 @@ class Owners:
     def _read(self) -> dict[str, str]:
         owners = read_owners(self._root)
         queries = {one.name: one.owner for one in owners.added}
-        return queries | {of_stream(one.name): one.owner for one in owners.streams}
+        return queries | {stream_key(one.name): one.owner for one in owners.streams}
 
     @contextmanager
     def adding(

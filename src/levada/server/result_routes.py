@@ -64,15 +64,15 @@ def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
     return kinds[word]
 
 
-async def one(request: Request) -> Response:
+async def get_report(request: Request) -> Response:
     """One report, which is never another."""
     server, query = state_of(request), plan_of_query(request)
     report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
     form, media = choose_format(request, query, single=True)
-    archived = await off_loop(lambda: server.archive.one(query.name, report, query.since))
+    archived = await off_loop(lambda: server.archive.find_report(query.name, report, query.since))
     if archived is not None:
         return await _report(request, archived, form, media, cache=FOREVER)
-    gone = server.archive.gone(query.name, query.since)
+    gone = server.archive.last_deleted(query.name, query.since)
     if gone is not None and report <= gone:
         raise Problem(410, f"The report of {query.name} at {report} is not kept any more.")
     last = server.archive.last(query.name, query.since)
@@ -130,7 +130,7 @@ async def _behind(
 ) -> Response:
     """The reports behind an id, oldest first, and where to ask for more."""
     form, media = choose_format(request, query, single=False)
-    gone = server.archive.gone(query.name, query.since)
+    gone = server.archive.last_deleted(query.name, query.since)
 
     def read() -> tuple[bytes, int | None]:
         parts = list(_up_to(server, query, after, limit))

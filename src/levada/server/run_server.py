@@ -159,7 +159,9 @@ class ServerSupervisor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         number = self._made.fileno()
-        config = msgspec.json.encode(ServerConfig.of(self._settings, number, os.getpid()))
+        config = msgspec.json.encode(
+            ServerConfig.from_settings(self._settings, number, os.getpid())
+        )
         process = subprocess.Popen(
             [sys.executable, "-m", "levada.server"], stdin=subprocess.PIPE, pass_fds=[number]
         )
@@ -182,7 +184,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     letters: str | None = None
 
     @staticmethod
-    def of(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
+    def from_settings(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
         """Settings, and where to listen."""
         root = str(settings.root.absolute())
         tokens, letters = _name(settings.tokens), _name(settings.letters)

@@ -43,7 +43,7 @@ class Limits:
     checks_waiting: int = 32  # texts that one token has checked at once
     backlog: int = 64 << 20  # pushed and not read by the engine yet, of a stream
 
-    def of(self, token: Token) -> Limits:
+    def limits_of_token(self, token: Token) -> Limits:
         """What is taken of a token: of one that has limits of its own these."""
         allowance = token.allowance
         if allowance is AS_ALL:

@@ -242,9 +242,9 @@ def _metric(name: str, help_text: str, kind: str, samples: list[Sample]) -> Iter
     yield f"# HELP {name} {help_text}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:
-        said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        said = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
         yield f"{name}{{{said}}} {value:.15g}" if said else f"{name} {value:.15g}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -87,7 +87,7 @@ def _split(text: str) -> Triple:
     return s, p, o
 
 
-def _of(graph: Triples, predicate: str) -> list[tuple[str, str]]:
+def _pairs_of(graph: Triples, predicate: str) -> list[tuple[str, str]]:
     return [(s, o) for s, p, o in graph if p == predicate]
 
 
@@ -103,15 +103,15 @@ def _by_property(graph: Triples, schema: Triples) -> Iterator[Triple]:
 
 
 def _by_class(graph: Triples, schema: Triples) -> Iterator[Triple]:
-    for s, c in _of(graph, TYPE):  # rdfs9
-        for d, e in _of(schema, CLASS):
+    for s, c in _pairs_of(graph, TYPE):  # rdfs9
+        for d, e in _pairs_of(schema, CLASS):
             if c == d:
                 yield s, TYPE, e
 
 
 def _hierarchy(graph: Triples, _: Triples) -> Iterator[Triple]:
     for predicate in (CLASS, PROPERTY):  # rdfs11, rdfs5
-        pairs = _of(graph, predicate)
+        pairs = _pairs_of(graph, predicate)
         for a, b in pairs:
             for c, d in pairs:
                 if b == c:
@@ -121,23 +121,23 @@ def _hierarchy(graph: Triples, _: Triples) -> Iterator[Triple]:
 def _own_schema(graph: Triples, schema: Triples) -> Iterator[Triple]:
     yield from _hierarchy(graph, schema)
     for predicate in (CLASS, PROPERTY):
-        for a, b in _of(graph, predicate):
+        for a, b in _pairs_of(graph, predicate):
             yield a, predicate, a
             yield b, predicate, b
-    for _, c in _of(graph, TYPE):
+    for _, c in _pairs_of(graph, TYPE):
         yield c, CLASS, c
 
 
 def _equivalences(graph: Triples, _: Triples) -> Iterator[Triple]:
     for equal, below in ((EQUAL_CLASS, CLASS), (EQUAL_PROPERTY, PROPERTY)):
-        for a, b in _of(graph, equal):
+        for a, b in _pairs_of(graph, equal):
             yield a, below, b
             yield b, below, a
 
 
 def _inverse(graph: Triples, schema: Triples) -> Iterator[Triple]:
     for s, p, o in graph:
-        for q, r in _of(schema, INVERSE):  # prp-inv1, prp-inv2
+        for q, r in _pairs_of(schema, INVERSE):  # prp-inv1, prp-inv2
             if p == q:
                 yield o, r, s
             if p == r:
@@ -147,8 +147,8 @@ def _inverse(graph: Triples, schema: Triples) -> Iterator[Triple]:
 
 
 def _transitive(graph: Triples, schema: Triples) -> Iterator[Triple]:
-    for p in {x for x, kind in _of(schema, TYPE) if kind == TRANSITIVE}:  # prp-trp
-        pairs = _of(graph, p)
+    for p in {x for x, kind in _pairs_of(schema, TYPE) if kind == TRANSITIVE}:  # prp-trp
+        pairs = _pairs_of(graph, p)
         for a, b in pairs:
             for c, d in pairs:
                 if b == c:
@@ -156,7 +156,7 @@ def _transitive(graph: Triples, schema: Triples) -> Iterator[Triple]:
 
 
 def _own_sameness(graph: Triples, _: Triples) -> Iterator[Triple]:
-    pairs = _of(graph, SAME)
+    pairs = _pairs_of(graph, SAME)
     for a, b in pairs:
         yield b, SAME, a  # eq-sym
         for c, d in pairs:  # eq-trans
@@ -166,7 +166,7 @@ def _own_sameness(graph: Triples, _: Triples) -> Iterator[Triple]:
 
 def _replace_equals(graph: Triples, schema: Triples) -> Iterator[Triple]:
     for s, p, o in graph:
-        for a, b in _of(schema, SAME):  # eq-rep-s, eq-rep-p, eq-rep-o
+        for a, b in _pairs_of(schema, SAME):  # eq-rep-s, eq-rep-p, eq-rep-o
             if a in (s, p, o):
                 yield (b if s == a else s), p, o
                 yield s, (b if p == a else p), o

@@ -90,11 +90,11 @@ def _latest(contents: Contents) -> Callable[..., Any]:
             if isinstance(item, str):
                 latest[item] = max(ts, latest.get(item, ts))
 
-    def of(*terms: Any) -> Any:
+    def find(*terms: Any) -> Any:
         ts = latest.get(" ".join(map(str, terms)))
         return None if ts is None else ox.Literal(ts)
 
-    return of
+    return find
 
 
 def ordering_text(term: Any) -> str:
@@ -125,23 +125,23 @@ def _entail_graphs(
     merge.
     """
 
-    def all_of(triples: Iterable[str], static: bool) -> set[str]:
+    def collect(triples: Iterable[str], static: bool) -> set[str]:
         return entailed_triples(triples, query.ontology, query.entailment, static=static)
 
     graphs: dict[str | None, Sequence[str]] = {
-        g: list(all_of(triples, True)) for g, triples in static.items()
+        g: list(collect(triples, True)) for g, triples in static.items()
     }
     if len(default) + len(query.merged) > 1:
         every = [t for g in default for t in static.get(g, ())] + [
             t for w in query.merged for t in windows[w]
         ]
-        graphs[None] = list(all_of(every, any(g in static for g in default)))
+        graphs[None] = list(collect(every, any(g in static for g in default)))
         parts: list[Any] = [ox.DefaultGraph()]
     else:
         parts = [
             ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*default, *query.merged)
         ]
-    return _store({w: all_of(triples, False) for w, triples in windows.items()}, graphs), parts
+    return _store({w: collect(triples, False) for w, triples in windows.items()}, graphs), parts
 
 
 def _merge_default_graph(

@@ -48,7 +48,7 @@ def app(tmp_path: Path) -> Any:
             epoch_rows=6,
             **options,
         )
-        return App((StreamConfig.of(S, path),), (), sources, chosen)
+        return App((StreamConfig.from_options(S, path),), (), sources, chosen)
 
     return make
 
@@ -184,7 +184,7 @@ def test_errors_name_the_query_and_leave_no_checkpoint_open(app: Any, tmp_path: 
     with pytest.raises(QuerySyntaxError) as failure:
         run(App(app().streams, (), (bad,), app().options))
     assert failure.value.__notes__ == ["bad"]
-    gone = StreamConfig.of(S, tmp_path / "gone.nt")
+    gone = StreamConfig.from_options(S, tmp_path / "gone.nt")
     with pytest.raises(SourceError, match=r"no file or directory .*/gone\.nt"):
         run(App((gone,), (), app().queries, app().options))
     run(app())
@@ -220,7 +220,9 @@ def test_what_was_constructed_is_a_stream_again(app: Any, tmp_path: Path) -> Non
     )
     one = app(format="nq")
     run(App(one.streams, (), (QuerySource("c", text),), one.options))
-    again = StreamConfig.of("http://e/c", tmp_path / "out" / "c", time="graph", element="graph")
+    again = StreamConfig.from_options(
+        "http://e/c", tmp_path / "out" / "c", time="graph", element="graph"
+    )
     count = (
         "SELECT (COUNT(*) AS ?m) FROM NAMED WINDOW <http://e/w> ON <http://e/c> [NOW] "
         "WHERE { WINDOW <http://e/w> { ?a <http://e/seen> ?n } }"
@@ -284,7 +286,7 @@ TABLE = "Istream(Select k From T [Now])"
 
 def table_app(path: Path, **options: Any) -> App:
     """One CQL query over a table, with results on standard output and no checkpoint."""
-    config = StreamConfig.of("T", path, format="csv", schema="k:integer", **options)
+    config = StreamConfig.from_options("T", path, format="csv", schema="k:integer", **options)
     return App((config,), (), (QuerySource("q", TABLE, "cql"),), Options())
 
 

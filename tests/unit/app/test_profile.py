@@ -59,7 +59,7 @@ def test_a_profile_counts_rows_and_predicts_by_its_lines(given: list[str]) -> No
     for epoch in found.epochs:
         assert epoch.epochs >= 3 and epoch.measured > 0
         n = epoch.elements
-        by_hand = sum(cost.at(n) for cost in found.costs)
+        by_hand = sum(cost.predict_ns(n) for cost in found.costs)
         by_hand += found.driver[0] * 1e3 + found.driver[1] * n
         assert found.predict(n) == pytest.approx(by_hand / 1e6, rel=1e-6)
         assert set(costs["read A"].quantiles[n]) and sorted(costs["read A"].quantiles[n]) == list(

@@ -187,7 +187,7 @@ def test_a_missing_app_file(tmp_path: Path) -> None:
 def test_names_are_there_once() -> None:
     app = App(queries=(QuerySource("q", "x"),))
     with pytest.raises(UsageError, match="The query q is there twice"):
-        app.merged(app)
+        app.merge(app)
 
 
 def test_tables_on_standard_output_are_for_one_query() -> None:

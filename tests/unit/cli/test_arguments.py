@@ -86,7 +86,7 @@ def test_counts_have_units_wherever_they_are_said(
 ) -> None:
     stream = parse_stream("a=x.nt,limit=5k,ahead=2M")
     assert (stream.limit, stream.ahead) == (5000, 2_000_000)
-    assert QueryLimits.of("reports=10k,solutions=2M").reports == 10_000
+    assert QueryLimits.parse("reports=10k,solutions=2M").reports == 10_000
     assert Keep.parse("1h,5k").reports == 5000
     monkeypatch.chdir(tmp_path)
     for option in ("--epoch-rows", "--max-rows"):

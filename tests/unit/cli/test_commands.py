@@ -339,7 +339,7 @@ def test_an_interrupt_before_there_is_anything_to_end(
 
 
 def one_query(**options: Any) -> Any:
-    stream = StreamConfig.of("A", "a.csv", schema="k:integer")
+    stream = StreamConfig.from_options("A", "a.csv", schema="k:integer")
     return App(
         streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options)
     )

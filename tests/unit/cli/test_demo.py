@@ -25,7 +25,7 @@ from levada.cli.demo.tables_to_ntriples import (
     date_time,
     iri,
     string,
-    typed,
+    typed_literal,
     write,
 )
 from levada.cli.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
@@ -158,7 +158,7 @@ def test_terms_are_canonical() -> None:
     frame = pl.DataFrame({"k": ['a\\b"c"\nd'], "n": [-5], "t": [1357035300000]})
     made = frame.select(
         string(pl.col("k")),
-        n=typed(pl.col("n"), "integer"),
+        n=typed_literal(pl.col("n"), "integer"),
         t=date_time(pl.col("t")),
         i=iri("http://e/", pl.lit("x")),
     ).row(0)

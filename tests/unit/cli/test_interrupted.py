@@ -38,7 +38,7 @@ def test_an_interrupt_that_a_finalizer_drops_ends_the_question(
 
     monkeypatch.setattr(sys, "unraisablehook", lambda told: dropped.append(told.exc_type))
     monkeypatch.setattr(asking.Engine, "await_end", interrupted)
-    stream = StreamConfig.of("http://e/a", tmp_path / "a.nt")
+    stream = StreamConfig.from_options("http://e/a", tmp_path / "a.nt")
     app = App(streams=(stream,), queries=(QuerySource("q", TEXT),))
     before = signal.getsignal(signal.SIGINT)
     assert ask(app, "q", Answer("q"), once=False) == (False, [])

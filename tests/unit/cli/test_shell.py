@@ -268,9 +268,9 @@ def test_statements_of_a_file_are_cut_where_they_end() -> None:
 )
 def test_a_word_is_completed(before: str, expected: str) -> None:
     streams = (
-        StreamConfig.of("temp", "temp.nt"),
-        StreamConfig.of("http://e/line", "line.nt"),
-        StreamConfig.of("trips", "trips.csv", schema="k:integer;speed:double"),
+        StreamConfig.from_options("temp", "temp.nt"),
+        StreamConfig.from_options("http://e/line", "line.nt"),
+        StreamConfig.from_options("trips", "trips.csv", schema="k:integer;speed:double"),
     )
     session = Session(App(streams=streams))
     assert expected in candidates(before, session, ("\\follow", "\\format"))[1]
@@ -284,9 +284,9 @@ def test_what_is_there_breaks_no_word_and_no_time(folder: Path, width: int) -> N
     trips = {"schema": "line:string;km:double", "time": "field:left"}
     app = App(
         (
-            StreamConfig.of("temp", folder / "temp.nt"),
-            StreamConfig.of("trips", deep / "trips.csv", **trips),
-            StreamConfig.of("gone", folder / "no.nt"),
+            StreamConfig.from_options("temp", folder / "temp.nt"),
+            StreamConfig.from_options("trips", deep / "trips.csv", **trips),
+            StreamConfig.from_options("gone", folder / "no.nt"),
         ),
         (StaticSource(str(deep / "rooms.ttl"), "http://e/graph-of-the-rooms"),),
         (QuerySource("hot", HOT),),

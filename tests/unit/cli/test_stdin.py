@@ -130,7 +130,7 @@ def test_files_are_whole_wherever_the_input_is_cut(
     text = "".join(["k,w\n", *rows] if form == "csv" else map(line, range(200))).encode()
     given = {"schema": "k:integer"} if form == "csv" else {}
     out, into = os.pipe()
-    config = StreamConfig.of("s", "-", format=form, **given)
+    config = StreamConfig.from_options("s", "-", format=form, **given)
     spool = StdinSpool(config, tmp_path / "data", out)
     spool.start(once=False)
 

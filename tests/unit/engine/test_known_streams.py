@@ -33,7 +33,7 @@ def triples(many: int) -> Iterator[str]:
 
 def written(path: Path, many: int) -> StreamConfig:
     path.write_text("".join(f"{line} .\n" for line in triples(many)))
-    return StreamConfig.of("s", path)
+    return StreamConfig.from_options("s", path)
 
 
 def of(predicate: str, obj: str = "o") -> TriplePattern:
@@ -70,7 +70,7 @@ def test_a_table_has_values_by_column_and_nulls_are_none(tmp_path: Path) -> None
     table = pl.DataFrame({"k": k, "v": [f"v{i}" for i in range(len(k))], "ts": range(len(k))})
     (tmp_path / "a").mkdir()
     table.write_parquet(tmp_path / "a" / "0.parquet")
-    config = StreamConfig.of(
+    config = StreamConfig.from_options(
         "a", tmp_path / "a", format="parquet", schema="k:integer;v:string;ts:integer"
     )
     rows = first_rows(config)
@@ -85,14 +85,17 @@ def test_a_table_has_values_by_column_and_nulls_are_none(tmp_path: Path) -> None
 
 
 def test_what_comes_once_or_cannot_be_read_is_not_looked_at(tmp_path: Path) -> None:
-    assert first_rows(StreamConfig.of("s", tmp_path / "none.nt")) is None
+    assert first_rows(StreamConfig.from_options("s", tmp_path / "none.nt")) is None
     (tmp_path / "s.nt.gz").write_bytes(b"damaged")
-    assert first_rows(StreamConfig.of("s", tmp_path / "s.nt.gz")) is None
+    assert first_rows(StreamConfig.from_options("s", tmp_path / "s.nt.gz")) is None
     (tmp_path / "t.ttl").write_text("<http://e/s> <http://e/p> 1 .")
     assert (
-        first_rows(StreamConfig.of("t", tmp_path / "t.ttl", time="predicate:<http://e/t>")) is None
+        first_rows(
+            StreamConfig.from_options("t", tmp_path / "t.ttl", time="predicate:<http://e/t>")
+        )
+        is None
     )
-    assert first_rows(StreamConfig.of("k", "kafka://localhost:1/t", format="nt")) is None
+    assert first_rows(StreamConfig.from_options("k", "kafka://localhost:1/t", format="nt")) is None
 
 
 TEXT = """PREFIX : <http://e/>

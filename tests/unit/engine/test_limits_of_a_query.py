@@ -326,6 +326,6 @@ def test_what_is_no_limit(limits: str, said: str) -> None:
 
 
 def test_a_limit_can_be_lifted() -> None:
-    assert QueryLimits.of("bytes=1KB,bytes=off,solutions=5,solutions=off", rows=7) == QueryLimits(
-        rows=7, solutions=7
-    )
+    assert QueryLimits.parse(
+        "bytes=1KB,bytes=off,solutions=5,solutions=off", rows=7
+    ) == QueryLimits(rows=7, solutions=7)

@@ -149,9 +149,9 @@ def test_limits_that_are_none_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_lower_limit_holds() -> None:
-    engine = QueryLimits.of("bytes=1MB,reports=10", rows=100)
-    asked = QueryLimits.of("bytes=5MB,reports=5,kept=7", rows=100).tightened_by(engine)
+    engine = QueryLimits.parse("bytes=1MB,reports=10", rows=100)
+    asked = QueryLimits.parse("bytes=5MB,reports=5,kept=7", rows=100).tightened_by(engine)
     assert asked == QueryLimits(rows=100, solutions=100, bytes=1_000_000, reports=5, kept=7)
     limited = Limited(engine, {"q": asked})
-    assert (limited.of("q").reports, limited.of("p").reports) == (5, 10)
+    assert (limited.limits_of_query("q").reports, limited.limits_of_query("p").reports) == (5, 10)
     assert limited.any("kept") and not Limited(engine).any("kept")

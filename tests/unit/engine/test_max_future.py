@@ -88,14 +88,17 @@ def test_the_limit_of_a_run_is_for_streams_that_do_not_say(tmp_path: Path) -> No
     assert found.max_future == HOUR
     (tmp_path / "app.yaml").write_text("options: {max_future: 2h}\n")
     assert load_app(tmp_path / "app.yaml").options.max_future == 2 * HOUR
-    config = StreamConfig.of("s", "a.nt", max_future="10m")
-    assert (config.future_ms, StreamConfig.of("s", "a.nt").future_ms) == (600_000, 24 * HOUR)
+    config = StreamConfig.from_options("s", "a.nt", max_future="10m")
+    assert (config.future_ms, StreamConfig.from_options("s", "a.nt").future_ms) == (
+        600_000,
+        24 * HOUR,
+    )
 
 
 def test_what_arrives_has_the_time_of_the_clock_whatever_the_limit() -> None:
     from levada.connectors.sources.splits import FileSplit
 
-    config = StreamConfig.of("s", "a.nt", max_future="1h", time="arrival")
+    config = StreamConfig.from_options("s", "a.nt", max_future="1h", time="arrival")
     reference = FileSplit("s", "s", "a", "/x", "nt", 0, 1, 0, 1, 0)
     gate = AdmissionBounds.for_split(config, reference, 0, 5 * HOUR)
     assert (gate.arrived, gate.future) == (4 * HOUR, future(HOUR))

@@ -26,7 +26,7 @@ from levada.engine import background_planning, control_requests
 from levada.engine.background_planning import PlanningAhead
 from levada.engine.control_requests import LOOK
 from levada.engine.engine_driver import Driver
-from levada.engine.query import Query, all_of
+from levada.engine.query import Query, collect_reports
 from levada.runtime.driver.query_catalog import Catalog
 
 S = "http://e/s"
@@ -119,7 +119,7 @@ def values(engine: Engine, name: str) -> dict[int, set[int]]:
 def values_of(query: Query) -> dict[int, set[int]]:
     """The values of each report so far; each report comes once."""
     found: dict[int, set[int]] = {}
-    for report in all_of(query).reports:
+    for report in collect_reports(query).reports:
         assert report.time is not None
         assert report.time not in found
         found[report.time] = {number(value) for value in report.rows["v"]}
@@ -213,7 +213,7 @@ def test_requests_one_after_the_other_read_static_data_once(
         until(lambda: read(engine) == feed.count)
         engine.stop()
         check_values(engine, asker.answer())
-        for report in all_of(Query(engine._registry.get("newcomer"), engine)).reports:
+        for report in collect_reports(Query(engine._registry.get("newcomer"), engine)).reports:
             assert len(report.rows["v"]) == len(set(report.rows["v"]))
 
 

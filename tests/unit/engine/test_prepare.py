@@ -59,7 +59,7 @@ def test_each_stage_is_made_once_from_the_one_before() -> None:
     assert isinstance(query.ast, QueryUnit)
     assert query.algebra.windows[0].stream == "http://e/temp"
     assert query.bound.windows[0].stream == "temp"
-    assert query.plannable is query.optimized
+    assert query.plannable is query.optimized_query
     assert query.physical is query.physical
     assert query.physical.root.variables == ("s", "n")
     assert isinstance(prepare(QueryRequest(CQL, "c"), known()).ast, Script)
@@ -87,12 +87,12 @@ def test_entailment_comes_before_the_rules_and_only_where_it_is_asked_for() -> N
     ontology = Ontology([static_source([f"<http://e/Lab> {SUB_CLASS} <http://e/Room>"])])
     text = ROOMS.replace("?s :v ?v", "?s a :Room")
     asked = QueryRequest(text, "q", options=options_of({"entailment": "rdfs"}))
-    assert isinstance(leaf(prepare(asked, known(ontology=ontology)).optimized), a.Entailed)
+    assert isinstance(leaf(prepare(asked, known(ontology=ontology)).optimized_query), a.Entailed)
     assert isinstance(
-        leaf(prepare(QueryRequest(text, "q"), known(ontology=ontology)).optimized), a.Bgp
+        leaf(prepare(QueryRequest(text, "q"), known(ontology=ontology)).optimized_query), a.Bgp
     )
     with pytest.raises(UsageError, match="needs an ontology"):
-        _ = prepare(asked, known()).optimized
+        _ = prepare(asked, known()).optimized_query
 
 
 def leaf(query: a.Query) -> a.Node:
@@ -195,8 +195,8 @@ def app(tmp_path: Path) -> App:
     )
     return App(
         streams=(
-            StreamConfig.of("temp", str(tmp_path / "t.nt")),
-            StreamConfig.of("A", str(tmp_path / "a.csv"), schema="k:integer"),
+            StreamConfig.from_options("temp", str(tmp_path / "t.nt")),
+            StreamConfig.from_options("A", str(tmp_path / "a.csv"), schema="k:integer"),
         ),
         static=(StaticSource(str(tmp_path / "static.nt"), reload=True),),
         queries=tuple(QuerySource(name, text) for name, text in TEXTS.items()),

@@ -192,7 +192,7 @@ def test_a_frame_that_is_given_again_has_been_read(tmp_path: Path) -> None:
             query = engine.register(ALL, name="q")
             engine.start(once=True, keep_open=True)
             engine.await_end()
-            counts.append((engine.received(S), values(query)))
+            counts.append((engine.count_received(S), values(query)))
     assert counts == [(20, [*range(10)]), (20, []), (40, [*range(10, 30)])]
 
 
@@ -225,7 +225,7 @@ def test_a_function_goes_on_where_the_spool_ends(tmp_path: Path) -> None:
             query = engine.register(ALL, name="q")
             engine.start()
             wait_for(engine, limit)
-            assert engine.received(S) == limit
+            assert engine.count_received(S) == limit
             engine.stop()
             found += values(query)
     assert begun == [0, 15]
@@ -242,7 +242,7 @@ def test_pushed_rows_are_durable_and_read_once(tmp_path: Path) -> None:
             engine.start()
             engine.push(S, iter(part[5:]))
             engine.push(S, pl.DataFrame({"s": [], "p": [], "o": [], "ts": []}, strict=False))
-            assert engine.received(S) == (15 if part[0] == ROWS[0] else 40)
+            assert engine.count_received(S) == (15 if part[0] == ROWS[0] else 40)
             wait_for(engine, 15 if part[0] == ROWS[0] else 40)
             engine.stop()
             found += values(query)

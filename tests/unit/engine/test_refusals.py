@@ -58,14 +58,14 @@ def test_numbers_of_an_engine_out_of_range_are_refused(options: Any) -> None:
 @pytest.mark.parametrize("value", [-1, "x", 10**30, "9" * 400, float("nan"), float("inf")])
 def test_numbers_of_a_stream_out_of_range_are_refused(option: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"{option} of the stream s: "):
-        StreamConfig.of("s", "s.nt", **{option: value})
+        StreamConfig.from_options("s", "s.nt", **{option: value})
 
 
 @pytest.mark.parametrize("option", ["from", "to"])
 @pytest.mark.parametrize("value", ["x", 10**30, float("nan"), "99999-01-01T00:00:00Z"])
 def test_times_of_a_stream_out_of_range_are_refused(option: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"{option} of the stream s: "):
-        StreamConfig.of("s", "s.nt", **{option: value})
+        StreamConfig.from_options("s", "s.nt", **{option: value})
 
 
 @pytest.mark.parametrize("text", [TEXT, "Select * From s [Range 5 \ud800 Seconds]"])

@@ -22,7 +22,7 @@ def run(folder: Path, elements: range) -> tuple[Summary, Progress]:
     with (folder / "s.nt").open("a") as file:
         file.writelines(f'<http://e/a{i}> <http://e/p> "{i}" {500 * i} .\n' for i in elements)
     app = App(
-        (StreamConfig.of("http://e/s", str(folder / "s.nt")),),
+        (StreamConfig.from_options("http://e/s", str(folder / "s.nt")),),
         queries=(QuerySource("q", QUERY),),
         options=Options(checkpoint=str(folder / "ck"), epoch=0, epoch_rows=3, master="none"),
     )

@@ -41,7 +41,7 @@ def test_every_element_has_one_fate(
 
 
 def test_a_file_name_without_a_match_says_no_time() -> None:
-    config = StreamConfig.of("s", "a.nt", time=r"filename:_(\d+)?")
+    config = StreamConfig.from_options("s", "a.nt", time=r"filename:_(\d+)?")
     assert file_time(config, "x_12.nt") == 12
     assert file_time(config, "x_y.nt") == MIN
     assert file_time(config, "xy.nt") == MIN

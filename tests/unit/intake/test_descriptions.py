@@ -108,7 +108,9 @@ def store(text: str) -> list[ox.Quad]:
 
 
 def by_document(text: bytes, form: str) -> tuple[Triples, Elements]:
-    config = StreamConfig.of("s", f"a.{form}", time="predicate:http://e/t", element="subject")
+    config = StreamConfig.from_options(
+        "s", f"a.{form}", time="predicate:http://e/t", element="subject"
+    )
     data = np.frombuffer(text, np.uint8)
     where = FileSplit("s", "s", "a", "/x", form, 0, len(data), 0, 1, 0)
     triples, where = parse_document(data, where, 1)
@@ -118,7 +120,7 @@ def by_document(text: bytes, form: str) -> tuple[Triples, Elements]:
 
 
 def by_lines(text: bytes) -> tuple[Triples, Elements]:
-    config = StreamConfig.of("s", "a.nt", time="predicate:http://e/t", element="subject")
+    config = StreamConfig.from_options("s", "a.nt", time="predicate:http://e/t", element="subject")
     where = FileSplit("s", "s", "a", "/x", "nt", 0, len(text), 0, 1, 0)
     triples = parse(text, quads=False, timed=False, seed=1, document=1)
     bounds: Any = {"late_below": MIN, "future_above": MAX}
@@ -204,7 +206,9 @@ def test_elements_are_the_same_in_whatever_pieces_a_file_is_read(tmp_path: Path)
     )
     lines = ox.serialize(store(text), format=ox.RdfFormat.N_TRIPLES)
     assert lines is not None
-    config = StreamConfig.of("s", tmp_path / "a.nt", time="predicate:http://e/t", element="subject")
+    config = StreamConfig.from_options(
+        "s", tmp_path / "a.nt", time="predicate:http://e/t", element="subject"
+    )
     expected = shapes(*by_document(text.encode(), "ttl"))
     for size in (len(lines) // 3, len(lines) // 2):  # the file grows
         source = FileSource(config, tmp_path)
@@ -238,7 +242,7 @@ class Graph:
 
 @pytest.mark.parametrize("text", [OBSERVATIONS, SHARED])
 def test_a_graph_from_python_has_the_same_elements(text: str) -> None:
-    config = StreamConfig.of("s", "a.nt", time="predicate:http://e/t", element="subject")
+    config = StreamConfig.from_options("s", "a.nt", time="predicate:http://e/t", element="subject")
     (lines,) = Shape(config, ("s", "p", "o", "ts")).batches(Graph(text))
     assert isinstance(lines, pl.Series)
     assert shapes(*by_lines("".join(lines).encode())) == shapes(*by_document(text.encode(), "ttl"))

@@ -49,7 +49,9 @@ def run(
     name: str = "obs_12.nt",
     **options: Any,
 ) -> Elements:
-    config = StreamConfig.of("s", "a.nq" if "graph" in options.values() else "a.nt", **options)
+    config = StreamConfig.from_options(
+        "s", "a.nq" if "graph" in options.values() else "a.nt", **options
+    )
     data = np.frombuffer(text.encode(), np.uint8)
     where = FileSplit("s", "s", name, "/x", config.format, START, START + len(data), 0, 1, 0, limit)
     return assign(config, where, data, late_below, future_above)
@@ -287,7 +289,7 @@ def test_the_cut_into_references_does_not_show(
     )
     folder = tmp_path_factory.mktemp("cut")
     (folder / "a.nq").write_text(text)
-    config = StreamConfig.of("s", folder / "a.nq", element=element)
+    config = StreamConfig.from_options("s", folder / "a.nq", element=element)
     source = FileSource(config, folder / "x")
     source.discover(final=True)
 

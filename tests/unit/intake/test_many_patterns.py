@@ -38,7 +38,7 @@ def plan() -> Plan:
         form = i % 4
         shown = "(COUNT(*) AS ?n)" if i % 5 == 0 else SHOWN[form]
         text = HEAD.format(shown) + BODIES[form].format(i // 8) + " } }"
-        query = prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized
+        query = prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized_query
         topology.add(f"q{i}", query, MIN)
     topology.install()
     for i in range(0, 320, 7):
@@ -77,7 +77,7 @@ def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
     with patch.object(pattern_match, "mix_record", lambda _: mixtures):
         found, number = distinct_records(records)
     assert len(found) == 2 and (found[number] == records).all()
-    assert PatternTable.of(found).n == 2
+    assert PatternTable.from_records(found).n == 2
 
 
 def rows_of(found: Patterns | None, chunk: Chunk) -> dict[int, set[tuple[int, ...]]]:

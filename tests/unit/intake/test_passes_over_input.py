@@ -52,7 +52,7 @@ def test_two_kernels_pass_over_lines_that_are_read_once(
     path = tmp_path / "a.nt"
     path.write_text(LINE * 5000)
     size = path.stat().st_size
-    config = StreamConfig.of("s", path)
+    config = StreamConfig.from_options("s", path)
     made = FileSource(config, tmp_path)
     made.discover(final=True)
     ((reference,), _) = made.take({}, 10_000)
@@ -72,7 +72,7 @@ def test_two_kernels_pass_over_lines_that_are_read_once(
 def test_any_line_end_is_counted(tmp_path: Path, end: str) -> None:
     path = tmp_path / "a.nt"
     path.write_bytes((LINE * 100).replace("\n", end).encode())
-    config = StreamConfig.of("s", path)
+    config = StreamConfig.from_options("s", path)
     made = FileSource(config, tmp_path)
     made.discover(final=True)
     ((reference,), _) = made.take({}, 10_000)

@@ -28,7 +28,7 @@ MEAN = "Rstream(Select Avg(M.v) As mean From M [Range 10 Minutes])"
 def seen(folder: Path, text: str, name: str = "a.csv", **options: str) -> InferredSchema:
     path = folder / name
     path.write_text(text)
-    return sniff(str(path), StreamConfig.of("a", path, schema="auto", **options))
+    return sniff(str(path), StreamConfig.from_options("a", path, schema="auto", **options))
 
 
 def test_types_separator_and_quotes(tmp_path: Path) -> None:
@@ -126,7 +126,9 @@ def test_small_integers_are_times_where_the_user_says_so(tmp_path: Path) -> None
 def test_integers_by_a_format(tmp_path: Path) -> None:
     path = tmp_path / "days.csv"
     path.write_text("day,v\n20240301,1\n20240302,2\n")
-    config = StreamConfig.of("M", path, schema="auto", time="field:day", time_format="%Y%m%d")
+    config = StreamConfig.from_options(
+        "M", path, schema="auto", time="field:day", time_format="%Y%m%d"
+    )
     found = with_columns(config)
     assert (found.schema, found.time_format) == ((("v", "integer"),), "%Y%m%d")
 
@@ -134,14 +136,16 @@ def test_integers_by_a_format(tmp_path: Path) -> None:
 def test_what_is_said_is_not_overruled(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("ts,other,v\n1,2024-03-01,1\n")
-    config = with_columns(StreamConfig.of("a", path, schema="auto", time="field:other"))
+    config = with_columns(StreamConfig.from_options("a", path, schema="auto", time="field:other"))
     assert config.time == "field:other"
     with pytest.raises(SourceError, match=r"column v of .* no times .* with '1'"):
         with_columns(
-            StreamConfig.of("a", path, schema="auto", time="field:v", time_format="%d.%m.%Y")
+            StreamConfig.from_options(
+                "a", path, schema="auto", time="field:v", time_format="%d.%m.%Y"
+            )
         )
     with pytest.raises(UsageError, match="no column sig"):
-        with_columns(StreamConfig.of("a", path, schema="auto", sign="sig"))
+        with_columns(StreamConfig.from_options("a", path, schema="auto", sign="sig"))
 
 
 @pytest.mark.parametrize("index", ["at", None])

@@ -90,7 +90,7 @@ TYPED = [
 
 
 def config(path: str = "a.nt", unit: str = "s", **options: Any) -> StreamConfig:
-    return StreamConfig.of("s", path, unit=unit, **options)
+    return StreamConfig.from_options("s", path, unit=unit, **options)
 
 
 def reference(form: str, size: int) -> FileSplit:

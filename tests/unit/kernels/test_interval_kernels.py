@@ -49,7 +49,7 @@ def timed(draw: st.DrawFn, window: st.SearchStrategy[Window] = WINDOW, columns: 
 @given(case=timed())
 def test_enter_and_leave_are_those_of_the_scalar_class(case: tuple) -> None:
     windows, row_param, ts = case
-    params = Params.of(windows)
+    params = Params.from_windows(windows)
     assert (
         enter(*params, row_param, ts).tolist() == twins.enter_twin(params, row_param, ts).tolist()
     )
@@ -64,7 +64,7 @@ def test_enter_and_leave_are_monotone(case: tuple) -> None:
     windows, _, ts = case
     ts = np.sort(ts)
     one = np.zeros(len(ts), np.int32)
-    params = Params.of(windows[:1])
+    params = Params.from_windows(windows[:1])
     for times in (enter(*params, one, ts), leave(*params, one, ts)):
         assert times.tolist() == sorted(times.tolist())
 
@@ -73,7 +73,7 @@ def test_enter_and_leave_are_monotone(case: tuple) -> None:
 @given(case=timed(columns=3), data=st.data())
 def test_interval_equals_its_twin(case: tuple, data: st.DataObject) -> None:
     windows, row_param, lo, hi, prev = case
-    params = Params.of(windows)
+    params = Params.from_windows(windows)
     later = data.draw(st.lists(TIME, min_size=len(windows), max_size=len(windows)))
     start = np.maximum(starts_of(windows), np.array(later, np.int64))
     got = interval(*params, start, row_param, lo, hi, prev)
@@ -84,7 +84,7 @@ def test_interval_equals_its_twin(case: tuple, data: st.DataObject) -> None:
 
 
 def test_interval_without_prev_and_before_the_start() -> None:
-    params = Params.of([Window(WindowKind.RANGE, range=10)])
+    params = Params.from_windows([Window(WindowKind.RANGE, range=10)])
     none, rows = np.empty(0, np.int64), np.zeros(2, np.int32)
     lo, hi = np.array([5, 7]), np.array([6, 8])
     s, e = interval(*params, np.array([6]), rows, lo, hi, none)
@@ -92,7 +92,7 @@ def test_interval_without_prev_and_before_the_start() -> None:
 
 
 def test_a_triple_that_comes_again_counts_once_at_each_instant() -> None:
-    params = Params.of([Window(WindowKind.RANGE, range=10)])
+    params = Params.from_windows([Window(WindowKind.RANGE, range=10)])
     ts, prev = np.array([0, 4]), np.array([MIN, 0])
     s, e = interval(*params, np.array([MIN]), np.zeros(2, np.int32), ts, ts, prev)
     assert list(zip(s.tolist(), e.tolist(), strict=True)) == [(0, 10), (10, 14)]
@@ -101,7 +101,7 @@ def test_a_triple_that_comes_again_counts_once_at_each_instant() -> None:
 
 
 def test_a_prev_before_the_start_is_none() -> None:
-    params = Params.of([Window(WindowKind.RANGE, range=10)])
+    params = Params.from_windows([Window(WindowKind.RANGE, range=10)])
     ts, prev = np.array([4]), np.array([0])
     s, _ = interval(*params, np.array([1]), np.zeros(1, np.int32), ts, ts, prev)
     assert s.tolist() == [4]
@@ -114,7 +114,7 @@ def test_starts_are_the_given_t0() -> None:
 
 def test_parameters_out_of_bounds_are_refused() -> None:
     with pytest.raises(AssertionError, match="2\\*\\*61"):
-        Params.of([Window(WindowKind.RANGE, range=2**61)])
+        Params.from_windows([Window(WindowKind.RANGE, range=2**61)])
 
 
 def closes_by_definition(window: Window, s: int, e: int, low: int, high: int) -> list[int]:
@@ -141,7 +141,7 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
     row_param, s, e = (
         np.array([r[c] for r in rows], d) for c, d in enumerate((np.int32, np.int64, np.int64))
     )
-    params = Params.of(windows)
+    params = Params.from_windows(windows)
     row, report = report_expansion.expand_closes(s, e, low, high, params.closes, row_param)
     expected = [
         (i, r)
@@ -159,7 +159,7 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
 
 
 def test_expand_closes_without_limits_goes_by_the_rows() -> None:
-    params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
+    params = Params.from_windows([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     s, e = np.array([5, MAX, 7]), np.array([16, MAX, 3])
     row, report = report_expansion.expand_closes(
         s, e, MIN, MAX, params.closes, np.zeros(3, np.int32)
@@ -169,7 +169,7 @@ def test_expand_closes_without_limits_goes_by_the_rows() -> None:
 
 @pytest.mark.parametrize(("s", "e"), [(0, MAX), (MIN, 10)])
 def test_expand_closes_needs_bounds_on_both_sides(s: int, e: int) -> None:
-    params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
+    params = Params.from_windows([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     with pytest.raises(AssertionError, match="bound the reports"):
         report_expansion.expand_closes(
             np.array([s]), np.array([e]), MIN, MAX, params.closes, np.zeros(1, np.int32)
@@ -195,7 +195,7 @@ def test_expand_instants_is_the_definition_and_equals_its_twin(
 
 def test_a_gap_of_a_year_costs_nothing() -> None:
     year = 365 * 86_400_000
-    params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10_000, step=5_000)])
+    params = Params.from_windows([Window(WindowKind.CLOSE_OPEN, range=10_000, step=5_000)])
     ts = np.array([0, year])
     s, e = interval(*params, np.array([MIN]), np.zeros(2, np.int32), ts, ts, np.empty(0, np.int64))
     row, report = report_expansion.expand_closes(

@@ -35,7 +35,7 @@ def table(identities: list[Identity]) -> Terms:
     pieces = [b"#" + text_of(i).encode() for i in identities]
     starts = np.cumsum([0, *(len(p) for p in pieces)])[:-1] + 1
     lengths = np.array([len(p) - 1 for p in pieces], np.int32)
-    return Terms.of(
+    return Terms.from_texts(
         *halves(identities),
         starts.astype(np.int64),
         lengths,
@@ -107,7 +107,7 @@ def test_a_missing_text_is_a_programmers_error() -> None:
 def test_a_text_outside_its_buffer_is_refused(start: int, length: int) -> None:
     x, y = halves([(1, 1)])
     with pytest.raises(AssertionError, match="lies in its buffer"):
-        Terms.of(x, y, np.array([start]), np.array([length]), np.zeros(3, np.uint8))
+        Terms.from_texts(x, y, np.array([start]), np.array([length]), np.zeros(3, np.uint8))
 
 
 def test_the_empty_table() -> None:

@@ -159,11 +159,11 @@ class Bench:
         progress = WatermarkProgress(np.array([old], np.int64), np.array([new], np.int64))
         place = PartitionInfo(partition, np.zeros(64, np.int16))
         return OperatorContext(
-            kept or state(), self.pool, progress, {0: EventTimes.of(element_times)}, place
+            kept or state(), self.pool, progress, {0: EventTimes.from_times(element_times)}, place
         )
 
 
 def calendar(node: PlanNode, old: int, new: int, element_times: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
     progress = WatermarkProgress(np.array([old], np.int64), np.array([new], np.int64))
-    return Calendar(node, node.step.kinds, progress, {0: EventTimes.of(element_times)})
+    return Calendar(node, node.step.kinds, progress, {0: EventTimes.from_times(element_times)})

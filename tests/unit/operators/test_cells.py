@@ -43,7 +43,7 @@ def test_cells_are_what_members_want(
         np.empty(0, np.int64),
         {},
     )
-    cells = Cells.over(wanting, leaf, groups)  # each row is a slice
+    cells = Cells.ancestors_of(wanting, leaf, groups)  # each row is a slice
     found = cells.nodes.partials({"n": np.ones(len(rows), np.int64)}, added)["n"]
     place, member = cells.owners
     total = np.zeros((n, 3), np.int64)

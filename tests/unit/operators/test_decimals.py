@@ -83,7 +83,7 @@ def hard(*texts: str) -> tuple[Decimal, list[int], list[bool]]:
         frame([0] * n, [0] * n, Kind.HARD_NUMBER), 0, np.zeros(n, np.int32), 1, shown
     )
     none = (np.zeros(1, np.int64),) * 2
-    total = decimal_sums.Totals(found.limbs, none, found.large).of(0)
+    total = decimal_sums.Totals(found.limbs, none, found.large).exact_sum(0)
     return total, found.integers.tolist(), found.unknown.tolist()
 
 

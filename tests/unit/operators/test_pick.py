@@ -71,7 +71,7 @@ def test_route_is_pick(random_seed: int, gone: int) -> None:
         x, y = identify(pl.Series([draw.choice(texts) for _ in range(rows)]), pool.seed)
         columns[f"x{i}"], columns[f"y{i}"] = x, y
     frame = Frame(columns, rows)
-    env = OperatorContext.of_rows(pool)
+    env = OperatorContext.for_rows(pool)
     slow = pick(node, (project_for_consumer(frame, consumer, layout),), env)
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and slow.n == fast.n > 0

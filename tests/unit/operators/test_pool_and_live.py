@@ -104,7 +104,7 @@ def test_what_is_put_together_does_not_grow_with_what_is_kept() -> None:
 def test_rows_that_count_at_no_later_report_are_not_kept() -> None:
     rows = waiting((0, 5), (0, 6), (0, 7))
     assert report_buffer.rows_after(rows, np.array([5]))["#e"].tolist() == [7]
-    timed = report_buffer.timed(
+    timed = report_buffer.rows_by_interval(
         Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}),
         np.array([1, 3]),
         np.array([2, 3]),

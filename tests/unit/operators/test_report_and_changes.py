@@ -137,7 +137,7 @@ def test_the_calendar_has_each_report_once_where_windows_close_together() -> Non
     """Reports of two windows on close: the union of both grids."""
     query = (Window(WindowKind.CLOSE_OPEN, 2000, 2000), Window(WindowKind.CLOSE_OPEN, 3000, 3000))
     found = instants(
-        Schedule(query, (0, 0), MIN), {0: EventTimes.of([0, 6500])}, MIN, MAX, ended=True
+        Schedule(query, (0, 0), MIN), {0: EventTimes.from_times([0, 6500])}, MIN, MAX, ended=True
     )
     assert found.times[found.nonempty].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]
 

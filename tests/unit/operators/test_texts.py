@@ -174,7 +174,7 @@ def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: TermLookup) -> B
     layout = plan.nodes[below].layout
     frame = _frame(layout.columns(), slot, consumer.edge.slots, pool)
     rows = project_for_consumer(frame, consumer, layout)
-    slow = pick(node, (rows,), OperatorContext.of_rows(pool))
+    slow = pick(node, (rows,), OperatorContext.for_rows(pool))
     fast = route(node, consumer, frame, layout, pool, mixed=True)
     assert slow is not None and rows_of(slow) == rows_of(fast)
     return node.compute_once(finder_of, pool.seed).find_owners(rows, pool)[2]
@@ -202,11 +202,11 @@ def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: TermLook
 def test_a_text_is_at_a_border_or_before_it() -> None:
     terms = pl.Series(['"b"', '"a"@en', "<a:b>", None, '"ab"', '"c"'])
     column = from_texts(terms)
-    told = RangeTexts.of(column, Order.STRING)
+    told = RangeTexts.from_column(column, Order.STRING)
     assert told.none.tolist() == [False, True, True, True, False, False]
-    placed = Placed.of(told, pl.Series([b"a", b"b"]))
+    placed = Placed.locate(told, pl.Series([b"a", b"b"]))
     assert placed.d[placed.exact].tolist() == [1, 0.5, 1.5]
-    assert RangeTexts.of(column, Order.TAGGED).texts.to_list() == [
+    assert RangeTexts.from_column(column, Order.TAGGED).texts.to_list() == [
         b"b",
         b"a",
         None,
@@ -214,7 +214,7 @@ def test_a_text_is_at_a_border_or_before_it() -> None:
         b"ab",
         b"c",
     ]
-    assert RangeTexts.of(column, Order.STR).texts.to_list() == [
+    assert RangeTexts.from_column(column, Order.STR).texts.to_list() == [
         b"b",
         b"a",
         b"a:b",
@@ -233,19 +233,22 @@ def test_many_texts_are_told_as_few_are() -> None:
     terms += [f"<e:{i}>" for i in range(90)]
     read = [term_of(term) for term in terms]
     own = [one.lexical if isinstance(one, Literal) else str(one)[1:-1] for one in read]
-    assert RangeTexts.of(from_texts(pl.Series(terms)), Order.STR).texts.to_list() == [
+    assert RangeTexts.from_column(from_texts(pl.Series(terms)), Order.STR).texts.to_list() == [
         text.encode() for text in own
     ]
 
 
 def test_times_are_in_the_order_of_what_is_written() -> None:
     told = (
-        RangeTexts.of(from_texts(pl.Series(TIMES)), Order.LOCAL).texts.drop_nulls().unique().sort()
+        RangeTexts.from_column(from_texts(pl.Series(TIMES)), Order.LOCAL)
+        .texts.drop_nulls()
+        .unique()
+        .sort()
     )
     assert told.to_list()[1:4] == [
         b"0001-01-01T00:00:00.123456789012345678",
         b"0001-01-01T00:00:00.5",
         b"0001-01-01T23:59:59",
     ]
-    days = RangeTexts.of(from_texts(pl.Series(DATES)), Order.DATE).texts.drop_nulls()
+    days = RangeTexts.from_column(from_texts(pl.Series(DATES)), Order.DATE).texts.drop_nulls()
     assert days.to_list() == [b"2026-01-01", b"0001-01-01", b"9999-12-31", b"2024-02-29"]

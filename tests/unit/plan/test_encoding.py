@@ -163,7 +163,7 @@ def test_setups_come_back_as_they_were(path: Path) -> None:
         (((Part("<http://e/"), Part("k", "iri")), (Part("<p>"),), (Part("v", "value"),)),),
     )
     setup = Setup(
-        [StreamConfig.of("s", "s.nt", lateness="10s"), StreamConfig("t", "t.csv", "csv")],
+        [StreamConfig.from_options("s", "s.nt", lateness="10s"), StreamConfig("t", "t.csv", "csv")],
         [StaticFile("g.nq", "nq", frozenset({None, "http://e/g", "http://e/h"}), lines=("a", "b"))],
     )
     setup.streams.append(replace(setup.streams[1], schema=(("v", "integer"),), mapping=mapping))

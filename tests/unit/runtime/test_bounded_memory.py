@@ -114,9 +114,9 @@ def test_what_is_no_bound(said: str, told: str) -> None:
 
 
 def test_what_a_bound_says() -> None:
-    assert Memory.of("") == Memory()
-    assert Memory.of("512MB").theta == 16_000_000
-    assert Memory.of("512MB").most < 512_000_000 // 2
+    assert Memory.parse("") == Memory()
+    assert Memory.parse("512MB").theta == 16_000_000
+    assert Memory.parse("512MB").most < 512_000_000 // 2
 
 
 GROWTH = """

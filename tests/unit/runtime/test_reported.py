@@ -47,7 +47,7 @@ def test_what_is_told_is_known(seed: int) -> None:
     known = drawn(rng, 40)
     told = msgspec.json.decode(msgspec.json.encode(told_of(known)), type=ResultCounts)
     assert (len(told), told.solutions) == (len(known), sum(c[0] for c in known.values()))
-    assert {(a, b): told.of_emit(a, b) for a in range(10) for b in range(21)} == {
+    assert {(a, b): told.emit_counts(a, b) for a in range(10) for b in range(21)} == {
         (a, b): known.get((a, b)) for a in range(10) for b in range(21)
     }
     members = MemberTable.from_members([Member((0,), query=f"q{i}") for i in range(21)])
@@ -68,14 +68,16 @@ def test_what_several_tell_is_added_up(seed: int) -> None:
             both[at] = [had[0] + n, min(had[1], low), max(had[2], high), had[3] + reports]
     rows, shared = merge_counts([told_of(known).frame() for known in several])
     told = ResultCounts.from_rows(rows)
-    assert {at: told.of_emit(*at) for at in both} == {at: tuple(had) for at, had in both.items()}
+    assert {at: told.emit_counts(*at) for at in both} == {
+        at: tuple(had) for at, had in both.items()
+    }
     assert len(told) == len(both)
     times = {at: sum(at in known for known in several) for at in both}
     assert shared.tolist() == [times[at] > 1 for at in sorted(both)]
     for (node, member), had in both.items():
         query = cast(Any, SimpleNamespace(node=node, member=member))
         query.with_former_emits = (query,)
-        assert sums.of_query(query) == (had[0], had[3])
+        assert sums.query_totals(query) == (had[0], had[3])
     assert (sums.solutions, sums.reports) == tuple(sum(h[i] for h in both.values()) for i in (0, 3))
     over = sums.members_above(3)
     places = zip(over["node"].tolist(), over["op"].tolist(), strict=True)
@@ -104,11 +106,11 @@ def test_a_report_of_several_tasks_is_one(seed: int) -> None:
         done.append(TaskOutcome(1, task, segment=str(task), counts=told_of(counts)))
     told = epoch_totals.counts(done, lambda name: (segments[name], None))
     expected = {at: (len(r), min(r), max(r), len({*r})) for at, r in rows.items()}
-    assert {at: told.of_emit(*at) for at in expected} == expected and len(told) == len(expected)
+    assert {at: told.emit_counts(*at) for at in expected} == expected and len(told) == len(expected)
 
 
 def test_nothing_is_told() -> None:
-    assert (len(NONE), NONE.solutions, NONE.of_emit(1, 1), NONE.frame().n) == (0, 0, None, 0)
+    assert (len(NONE), NONE.solutions, NONE.emit_counts(1, 1), NONE.frame().n) == (0, 0, None, 0)
     assert ResultCounts.from_rows(NONE.frame()) == NONE
     assert msgspec.json.encode(NONE) == b"{}"
     assert epoch_totals.counts([TaskOutcome(1, 0)], lambda name: ({}, None)) == NONE

@@ -9,10 +9,10 @@ from serving import GRAPHS, TEXT, Run
 
 def test_queries_that_were_there_are_not_translated_again(run: Run) -> None:
     facts = Facts(run.root)
-    before = until(lambda: facts.known().queries)
+    before = until(lambda: facts.name_scope().queries)
     run.engine.register(TEXT.replace("PT2S", "PT3S"), name="warm")
     run.engine.register(GRAPHS, name="made")
-    after = until(lambda: len(facts.known().queries) == 3 and facts.known())
+    after = until(lambda: len(facts.name_scope().queries) == 3 and facts.name_scope())
     assert list(after.queries) == ["made", "hot", "warm"], "those that make a stream are first"
     assert after.makers == {"made": ["made"]}
     assert after.queries["hot"] is before["hot"]

@@ -151,7 +151,7 @@ def test_work_ends_with_a_server_that_is_killed(run: Run, path: str) -> None:
     text, program = (LONG_TEXT, CHECKS) if path == "/check" else (LONG_QUERY, QUERIES)
     settings = Settings(run.root, port=0, limits=Limits(**LIMITS, sparql_seconds=3600))
     with bind_socket(settings.host, 0) as listener:
-        start = ServerConfig.of(settings, listener.fileno(), os.getpid())
+        start = ServerConfig.from_settings(settings, listener.fileno(), os.getpid())
         url = shown_address(listener)
         server = subprocess.Popen(
             [sys.executable, "-m", "levada.server"],

@@ -127,8 +127,8 @@ def test_the_time_of_a_query_is_at_most_the_servers() -> None:
     limits = Limits(sparql_seconds=30.0)
     for said, seconds in (("seconds=5", 5), ("seconds=500", 30), ("", 30)):
         token = type(EVERYBODY)("a", frozenset(), b"", parse_allowance(said))
-        assert limits.of(token).sparql_seconds == seconds
-    assert limits.of(EVERYBODY) is limits
+        assert limits.limits_of_token(token).sparql_seconds == seconds
+    assert limits.limits_of_token(EVERYBODY) is limits
 
 
 def test_what_a_file_says(tmp_path: Path) -> None:

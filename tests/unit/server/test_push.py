@@ -36,7 +36,7 @@ def line(n: int, subject: str = "<http://e/a>") -> str:
 
 
 def config(name: str, **options: object) -> StreamConfig:
-    return StreamConfig.of(name, PUSH, **options)
+    return StreamConfig.from_options(name, PUSH, **options)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ NO_TUPLES = (b'{"ts": 1, "k": "one"}', b"[1]", b'{"k":', b'{"ts": 1}{"ts": 2}', 
 
 def config(form: str) -> StreamConfig:
     schema = {"schema": "k:integer"} if form == "ndjson" else {}
-    return StreamConfig.of("s", PUSH, format=form, **schema)
+    return StreamConfig.from_options("s", PUSH, format=form, **schema)
 
 
 def bodies(seed: int, good: tuple[bytes, ...], bad: tuple[bytes, ...]) -> list[bytes]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
-from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll, claimed, existing_results
+from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll, existing_results, hold_claim
 from levada.core.atomic_file import sink_error, write_atomic
 from levada.errors import SinkError, UsageError
 
@@ -131,21 +131,21 @@ def test_any_other_failure_says_what_the_system_said() -> None:
 
 def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path: Path) -> None:
     out = tmp_path / "new" / "out"
-    with claimed(out, "first", overwrite=False):
+    with hold_claim(out, "first", overwrite=False):
         with (
             pytest.raises(UsageError, match=r"Another run is writing to .*out\."),
-            claimed(out, "other", overwrite=True),
+            hold_claim(out, "other", overwrite=True),
         ):
             pass
         assert (out / OWNER).read_text() == "first"
-    with claimed(out, "other", overwrite=False):
+    with hold_claim(out, "other", overwrite=False):
         assert (out / OWNER).read_text() == "other"
 
 
 def test_a_claimed_folder_that_is_gone_is_told_and_not_made_anew(tmp_path: Path) -> None:
     out = tmp_path / "out"
     sink = FileSink(out, Format.CSV, claimed=True)
-    with claimed(out, "id", overwrite=False):
+    with hold_claim(out, "id", overwrite=False):
         assert sink.publish("q", ["x"], 1, batch(5))
         out.rename(tmp_path / "moved")
         with pytest.raises(SinkError, match="is gone: it was deleted or moved"):

@@ -128,4 +128,4 @@ def test_streams_that_are_cut_by_size(
         mapping, subject = tmp_path / "m.yaml", f"<http://e/{options['mapping']}>"
         mapping.write_text(f"columns: {{k: integer}}\ntriples: ['{subject} <http://e/p> {{k}}']\n")
         options = {"mapping": mapping}
-    assert cuts_by_size(StreamConfig.of("s", tmp_path / name, **options)) is by_size
+    assert cuts_by_size(StreamConfig.from_options("s", tmp_path / name, **options)) is by_size

@@ -40,7 +40,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_fingerprint_of_a_parquet_file_opens_it_once(tmp_path: Path, opens: Counter[str]) -> None:
     path = tmp_path / "a.parquet"
     pl.DataFrame({"ts": range(1000), "v": range(1000)}).write_parquet(path)
-    made = FileSource(StreamConfig.of("s", path, schema="v:integer"), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path, schema="v:integer"), tmp_path)
     made.discover(final=True)
     assert made.backlog({})
     opens.clear()
@@ -56,7 +56,7 @@ def test_backlog_reads_a_file_of_lines_once_for_each_position(
 ) -> None:
     path = tmp_path / "a.nt"
     path.write_text("".join(map(line, range(100))))
-    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path), tmp_path)
     made.discover()
     _, position = made.take({}, 10)
     opens.clear()
@@ -72,7 +72,7 @@ def test_backlog_follows_what_a_position_counts(tmp_path: Path) -> None:
     """The caller adds to a position in place what tasks have counted."""
     path = tmp_path / "a.nt"
     path.write_text("".join(map(line, range(10))))
-    made = FileSource(StreamConfig.of("s", path, limit=5, to=100), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path, limit=5, to=100), tmp_path)
     made.discover(final=True)
     position: dict[str, Any] = {}
     assert made.backlog(position)

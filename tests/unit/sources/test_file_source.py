@@ -32,7 +32,7 @@ def lines(*numbers: int) -> str:
 
 
 def source(path: Any, scratch: Any, final: bool = True, **options: Any) -> FileSource:
-    made = FileSource(StreamConfig.of("s", path, **options), scratch)
+    made = FileSource(StreamConfig.from_options("s", path, **options), scratch)
     made.discover(final)
     return made
 
@@ -353,7 +353,9 @@ def test_any_takes_give_every_byte_of_every_file_once(
     """
     folder = tmp_path_factory.mktemp("in")
     made = FileSource(
-        StreamConfig.of("s", folder, element=element, files="parallel" if parallel else "sequence"),
+        StreamConfig.from_options(
+            "s", folder, element=element, files="parallel" if parallel else "sequence"
+        ),
         folder / "x",
     )
     texts = {f"f{i}.nt": lines(*numbers) for i, numbers in enumerate(files)}

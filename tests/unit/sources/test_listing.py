@@ -133,7 +133,7 @@ def test_only_new_files_and_those_that_may_grow_are_looked_at(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     touch(folder, *(f"{i:03}.nt" for i in range(100)), at=SECOND)
-    source = FileSource(StreamConfig.of("s", str(folder)), folder.parent)
+    source = FileSource(StreamConfig.from_options("s", str(folder)), folder.parent)
     source.discover()
     touch(folder, "200.nt", at=2 * SECOND)
     asked: list[str] = []
@@ -149,7 +149,7 @@ def test_only_new_files_and_those_that_may_grow_are_looked_at(
 
 def test_a_last_file_that_is_gone_leaves_the_one_before_it_unfinished(folder: Path) -> None:
     touch(folder, "a.nt", "b.nt", at=SECOND)
-    source = FileSource(StreamConfig.of("s", str(folder)), folder.parent)
+    source = FileSource(StreamConfig.from_options("s", str(folder)), folder.parent)
     os.remove(folder / "b.nt")
     touch(folder, at=2 * SECOND)
     source.discover()

@@ -132,7 +132,7 @@ def test_a_line_is_looked_at_once_behind_the_bound_however_long_it_is(
 
         monkeypatch.setattr(file_splitter, "read_range", counted)
         monkeypatch.setattr(read_split, "read_range", counted)
-        source = FileSource(StreamConfig.of("s", path), tmp_path)
+        source = FileSource(StreamConfig.from_options("s", path), tmp_path)
         source.discover(True)
         (reference,), _ = source.take({}, 1)
         assert (reference.start, reference.stop) == (0, size + 2)

@@ -13,7 +13,7 @@ from levada.connectors.ingest.static_files import (
     StaticFile,
     chunks,
     cut,
-    of_graphs,
+    select_graphs,
     static_file,
 )
 from levada.engine.engine import Engine
@@ -32,7 +32,7 @@ def texts(file: Any, graphs: Any, start: int = 0, stop: Any = None) -> Any:
     found = []
     for every in chunks(file, 5, start, stop):
         chunk = (
-            of_graphs(file, every, graphs, 5)
+            select_graphs(file, every, graphs, 5)
             if file.graphs.intersection(graphs)
             else every.take(np.empty(0, np.int64))
         )

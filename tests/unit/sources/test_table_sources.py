@@ -21,7 +21,7 @@ SCHEMA = "k:integer;v:double"
 
 def source(path: Any, scratch: Any, final: bool = True, **options: Any) -> FileSource:
     options = {"schema": SCHEMA, **options} if not str(path).endswith("parquet") else options
-    made = FileSource(with_schema(StreamConfig.of("s", path, **options)), scratch)
+    made = FileSource(with_schema(StreamConfig.from_options("s", path, **options)), scratch)
     made.discover(final)
     return made
 
@@ -155,7 +155,7 @@ def test_a_parquet_file_that_is_still_written_waits(tmp_path: Path) -> None:
     pq.write_table(table(5), folder / "a.parquet")
     whole = (folder / "a.parquet").read_bytes()
     (folder / "b.parquet").write_bytes(whole[:-30])
-    made = FileSource(with_schema(StreamConfig.of("s", folder)), tmp_path)
+    made = FileSource(with_schema(StreamConfig.from_options("s", folder)), tmp_path)
     made.discover()
     references, position = made.take({}, 100)
     assert [r.name for r in references] == ["a.parquet"]
@@ -190,4 +190,4 @@ def test_types_that_do_not_fit_the_schema(
 
 def test_without_a_file_there_is_no_schema(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no schema"):
-        with_schema(StreamConfig.of("s", tmp_path, format="parquet"))
+        with_schema(StreamConfig.from_options("s", tmp_path, format="parquet"))

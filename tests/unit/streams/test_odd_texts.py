@@ -40,7 +40,7 @@ def test_formulas(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
 
 def test_a_regular_expression_that_is_too_deep() -> None:
     with pytest.raises(UsageError, match="is not a regular expression"):
-        StreamConfig.of("S", "a.nt", time="filename:" + "(" * 5000 + ")" * 5000)
+        StreamConfig.from_options("S", "a.nt", time="filename:" + "(" * 5000 + ")" * 5000)
 
 
 def test_a_static_file_of_a_name_that_no_system_takes() -> None:

@@ -12,7 +12,10 @@ CSV = {"schema": "k:integer", "format": "csv"}
 
 
 def changes(before: dict[str, Any], now: dict[str, Any], path: str = "s.nt") -> list[str]:
-    first, second = StreamConfig.of("s", path, **before), StreamConfig.of("s", path, **now)
+    first, second = (
+        StreamConfig.from_options("s", path, **before),
+        StreamConfig.from_options("s", path, **now),
+    )
     return [str(change) for change in option_changes(first, second)]
 
 
@@ -42,15 +45,15 @@ def test_a_change_names_the_old_and_the_new_value(
 
 
 def test_a_path_that_leads_to_the_same_place_is_no_change() -> None:
-    config = StreamConfig.of("s", "in/s.nt")
-    assert not option_changes(config, StreamConfig.of("s", "./in/../in/s.nt"))
-    (change,) = option_changes(config, StreamConfig.of("s", "out/s.nt"))
+    config = StreamConfig.from_options("s", "in/s.nt")
+    assert not option_changes(config, StreamConfig.from_options("s", "./in/../in/s.nt"))
+    (change,) = option_changes(config, StreamConfig.from_options("s", "out/s.nt"))
     assert (change.option, change.effect) == ("path", Effect.SOURCE)
 
 
 def test_another_kind_of_source_is_the_only_change() -> None:
-    topic = StreamConfig.of("s", "kafka://127.0.0.1:9092/t", format="nt", lateness="1s")
-    (change,) = option_changes(StreamConfig.of("s", "s.nt"), topic)
+    topic = StreamConfig.from_options("s", "kafka://127.0.0.1:9092/t", format="nt", lateness="1s")
+    (change,) = option_changes(StreamConfig.from_options("s", "s.nt"), topic)
     assert str(change) == "source was files and is a topic of Kafka"
     assert change.effect in MIXING
 

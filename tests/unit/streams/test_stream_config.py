@@ -81,7 +81,7 @@ def test_formats_by_ending(path: str, format: Any) -> None:
 
 
 def test_defaults() -> None:
-    config = StreamConfig.of("s", "a.nt")
+    config = StreamConfig.from_options("s", "a.nt")
     assert (config.time, config.unit, config.lateness, config.element, config.files) == (
         "column",
         "ms",
@@ -100,7 +100,7 @@ def test_defaults() -> None:
 
 
 def test_all_options_from_words_and_from_yaml_are_the_same() -> None:
-    words = StreamConfig.of(
+    words = StreamConfig.from_options(
         "s",
         "a.csv",
         schema="k:integer; v:double",
@@ -110,7 +110,7 @@ def test_all_options_from_words_and_from_yaml_are_the_same() -> None:
         limit="7",
         **{"from": "1970-01-01", "to": "5000"},
     )
-    yaml = StreamConfig.of(
+    yaml = StreamConfig.from_options(
         "s",
         "a.csv",
         schema={"k": "integer", "v": "double"},
@@ -127,7 +127,7 @@ def test_all_options_from_words_and_from_yaml_are_the_same() -> None:
 
 
 def test_a_predicate_loses_its_brackets() -> None:
-    config = StreamConfig.of(
+    config = StreamConfig.from_options(
         "s", "a.nt", time="predicate:<http://e/t>", element="subject", unit="s"
     )
     assert (config.time_kind, config.time_argument, config.unit_power) == (
@@ -138,11 +138,11 @@ def test_a_predicate_loses_its_brackets() -> None:
 
 
 def test_the_format_of_a_directory_is_that_of_its_files(tmp_path: Path) -> None:
-    assert StreamConfig.of("s", tmp_path).format == "nt"
-    assert StreamConfig.of("s", tmp_path, element="graph").format == "nq"
-    assert StreamConfig.of("s", tmp_path, schema="k:integer").format == "csv"
+    assert StreamConfig.from_options("s", tmp_path).format == "nt"
+    assert StreamConfig.from_options("s", tmp_path, element="graph").format == "nq"
+    assert StreamConfig.from_options("s", tmp_path, schema="k:integer").format == "csv"
     (tmp_path / "a.nq.gz").touch()
-    assert StreamConfig.of("s", tmp_path).format == "nq"
+    assert StreamConfig.from_options("s", tmp_path).format == "nq"
 
 
 @pytest.mark.parametrize(
@@ -176,29 +176,29 @@ def test_the_format_of_a_directory_is_that_of_its_files(tmp_path: Path) -> None:
 )
 def test_wrong_words_say_what_would_be_right(options: Any, says: str) -> None:
     with pytest.raises(UsageError) as error:
-        StreamConfig.of("s", "a.nt", **options)
+        StreamConfig.from_options("s", "a.nt", **options)
     assert says in str(error.value)
 
 
 def test_an_unknown_ending_asks_for_the_format() -> None:
     with pytest.raises(UsageError, match="format=nt"):
-        StreamConfig.of("s", "data.bin")
+        StreamConfig.from_options("s", "data.bin")
 
 
 def test_a_stream_needs_a_name_and_a_path() -> None:
     with pytest.raises(UsageError, match="NAME=PATH"):
-        StreamConfig.of("", "a.nt")
+        StreamConfig.from_options("", "a.nt")
 
 
 def test_the_sign_of_a_relation_is_no_column_that_queries_see() -> None:
-    config = StreamConfig.of("r", "r.csv", schema="k:integer", sign="s")
+    config = StreamConfig.from_options("r", "r.csv", schema="k:integer", sign="s")
     assert (config.schema, config.columns) == (
         (("k", "integer"), ("s", "string")),
         {"k": "integer"},
     )
-    assert StreamConfig.of("r", "r.csv", schema="k:integer;s:string", sign="s").columns == {
-        "k": "integer"
-    }
+    assert StreamConfig.from_options(
+        "r", "r.csv", schema="k:integer;s:string", sign="s"
+    ).columns == {"k": "integer"}
 
 
 @pytest.mark.parametrize(
@@ -206,4 +206,4 @@ def test_the_sign_of_a_relation_is_no_column_that_queries_see() -> None:
 )
 def test_what_is_no_sign(path: str, options: Any) -> None:
     with pytest.raises(UsageError, match="is no string column of a tuple stream"):
-        StreamConfig.of("r", path, **options)
+        StreamConfig.from_options("r", path, **options)

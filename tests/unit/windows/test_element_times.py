@@ -30,7 +30,7 @@ def test_tuples_of_one_time_are_added_up() -> None:
 
 
 def test_only_what_matters_is_kept_of_counted_times() -> None:
-    seen = EventTimes.of(range(100))
+    seen = EventTimes.from_times(range(100))
     keep = retain(seen, [Window(K.COUNT, count=2, step=3)], 10, 90, show_empty=False)
     assert seen.ts[keep].tolist() == [9, 87, *range(90, 100)]
 
@@ -40,11 +40,11 @@ def test_sessions_end_a_gap_after_their_last_time() -> None:
     assert session_ends(ts, 5).tolist() == [9, 9, 14, 19, 35]
     assert session_ends(ts, 6).tolist() == [20, 20, 20, 20, 36]
     assert session_ends(ts[:0], 5).tolist() == []
-    assert span(Window(K.ENDED, 6), EventTimes.of([0, 4]), MIN)[0].tolist() == [10, 10]
+    assert span(Window(K.ENDED, 6), EventTimes.from_times([0, 4]), MIN)[0].tolist() == [10, 10]
 
 
 def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
-    seen = EventTimes.of([0, 4, 8, 12])
+    seen = EventTimes.from_times([0, 4, 8, 12])
     assert seen.ts[retain(seen, [Window(K.SESSION, 5)], MIN, 10, show_empty=False)].tolist() == [
         4,
         8,
@@ -65,9 +65,9 @@ def test_of_windows_on_close_a_few_times_a_step_are_kept(
         Window(K.CLOSE_CLOSED, 8, 8, to=3),
         Window(K.CLOSE_OPEN, 10, 4, 5, True),
     ):
-        seen = EventTimes.of(ts)
+        seen = EventTimes.from_times(ts)
         keep = retain(seen, [window], start, horizon, show_empty=False)
-        kept = EventTimes.of(seen.ts[keep])
+        kept = EventTimes.from_times(seen.ts[keep])
         rows = [list(zip(*span(window, known, start), strict=True)) for known in (seen, kept)]
         wanted, found = ({(s, e) for s, e in some if max(s, e) >= horizon} for some in rows)
         assert wanted == found

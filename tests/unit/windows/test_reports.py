@@ -71,7 +71,7 @@ def found(
     schedule = Schedule(
         tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every
     )
-    return instants(schedule, {0: EventTimes.of(times)}, low, high, ended=high >= MAX)
+    return instants(schedule, {0: EventTimes.from_times(times)}, low, high, ended=high >= MAX)
 
 
 @given(queries, moments, st.booleans())
@@ -104,7 +104,7 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
             low = high
         known = known[
             retain(
-                EventTimes.of(known),
+                EventTimes.from_times(known),
                 [w for w in query if w.kind is not K.CLOCK],
                 MIN,
                 watermark,

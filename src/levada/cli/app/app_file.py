@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from levada.checkpoint.object_store.store_url import Address
 from levada.cli.app.yaml_values import (
-    at,
     balance_at,
     count_at,
     duration_at,
     flag_at,
+    join_place,
     lifetime_at,
     limits_at,
     list_at,
@@ -40,8 +40,8 @@ from levada.cli.app.yaml_values import (
     one_of,
     plain_time,
     policy_at,
+    read_required,
     region_at,
-    required,
     slice_at,
     text_at,
     texts_at,
@@ -168,7 +168,7 @@ class Options:
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
 
-    def merged(self, options: Mapping[str, Any]) -> Options:
+    def merge(self, options: Mapping[str, Any]) -> Options:
         """With these in the places of its own: options and words for queries alike."""
         words = {word: value for word, value in options.items() if word in WORDS}
         others = {_FIELDS.get(n, n): value for n, value in options.items() if n not in WORDS}
@@ -193,7 +193,7 @@ class App:
         """
         return options_of(narrow_options(self.options.said, query.said))
 
-    def merged(self, other: App) -> App:
+    def merge(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its
         own options. Raises ``UsageError`` if a stream or a query is there twice.
         """
@@ -244,19 +244,21 @@ def load_app(path: Path) -> App:
         queries=tuple(q for name, value in queries.items() for q in _queries(base, name, value)),
         options=_options(base, sections.get("options")),
     )
-    return app.merged(App())
+    return app.merge(App())
 
 
 def _stream(base: Path, name: str, value: Any) -> StreamConfig:
-    place = at("streams", name)
+    place = join_place("streams", name)
     options = mapping_at(value, place, ("path", *OPTIONS))
-    path = required(options, "path", place)
+    path = read_required(options, "path", place)
     elsewhere = path in (STDIN, PUSH) or is_way(str(path))
-    path = path if elsewhere else _path(base, at(place, "path"), path)
+    path = path if elsewhere else _path(base, join_place(place, "path"), path)
     values = {key: plain_time(option) for key, option in options.items() if key != "path"}
     for key in values.keys() & {"mapping", "ca", "cert", "key"}:
-        values[key] = _path(base, at(place, key), values[key])
-    stream = with_place(place, lambda: StreamConfig.of(check_stream_name(name), path, **values))
+        values[key] = _path(base, join_place(place, key), values[key])
+    stream = with_place(
+        place, lambda: StreamConfig.from_options(check_stream_name(name), path, **values)
+    )
     return cast(StreamConfig, stream)
 
 
@@ -265,7 +267,7 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     if isinstance(value, str):
         return StaticSource(_path(base, place, value))
     options = mapping_at(value, place, ("path", *_STATIC_VALUES))
-    path = _path(base, place, required(options, "path", place))
+    path = _path(base, place, read_required(options, "path", place))
     return StaticSource(path, **_values(options, place, _STATIC_VALUES))
 
 
@@ -279,7 +281,7 @@ def check_graph(text: str) -> str:
 
 def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
     """A query, or one for each row of a table."""
-    place = at("queries", name)
+    place = join_place("queries", name)
     if not isinstance(value, Mapping) or "each" not in value:
         with_place(place, lambda: check_query_name(name))
         return [_query(base, name, value)]
@@ -287,7 +289,7 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
         RowQueryTemplate,  # here: few files have tables
     )
 
-    table = _path(base, at(place, "each"), value["each"])
+    table = _path(base, join_place(place, "each"), value["each"])
     one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
     each = RowQueryTemplate(one.text, name, one.dialect)
     asked = cast(
@@ -298,16 +300,18 @@ def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
 
 
 def _query(base: Path, name: str, value: Any) -> QuerySource:
-    place = at("queries", name)
+    place = join_place("queries", name)
     options = mapping_at(value, place, ("file", "text", "to", *_QUERY_VALUES))
     if ("file" in options) == ("text" in options):
         raise UsageError(f"{place} needs one of file and text.")
     values = _values(options, place, _QUERY_VALUES)
     dialect = values.pop("dialect", None)
-    to = _outputs(base, options.get("to"), at(place, "to"))
+    to = _outputs(base, options.get("to"), join_place(place, "to"))
     if "text" in options:
-        return QuerySource(name, text_at(options["text"], at(place, "text")), dialect, values, to)
-    file = Path(_path(base, at(place, "file"), options["file"]))
+        return QuerySource(
+            name, text_at(options["text"], join_place(place, "text")), dialect, values, to
+        )
+    file = Path(_path(base, join_place(place, "file"), options["file"]))
     return replace(read_query(file, dialect), name=name, said=values, to=to)
 
 
@@ -321,10 +325,10 @@ def _output(base: Path, value: Any, place: str) -> To:
     if isinstance(value, str):
         return To(value, {})
     options = mapping_at(value, place)
-    url = text_at(required(options, "url", place), at(place, "url"))
+    url = text_at(read_required(options, "url", place), join_place(place, "url"))
     values = {key: option for key, option in options.items() if key != "url"}
     for key in values.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
-        values[key] = _path(base, at(place, key), values[key])
+        values[key] = _path(base, join_place(place, key), values[key])
     return To(url, values)
 
 
@@ -353,15 +357,15 @@ def _options(base: Path, value: Any) -> Options:
     stored = Address.parse(values.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in values and values[name] != STDOUT:
-            values[name] = _path(base, at("options", name), values[name])
-    return Options().merged(values)
+            values[name] = _path(base, join_place("options", name), values[name])
+    return Options().merge(values)
 
 
 def _values(
     options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]
 ) -> dict[str, Any]:
     return {
-        key: readers[key](value, at(place, key))
+        key: readers[key](value, join_place(place, key))
         for key, value in options.items()
         if key in readers and value is not None
     }

@@ -29,7 +29,7 @@ from levada.connectors.serialization.result_formats import (
 )
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.dead_letter_files import Letter
-from levada.connectors.sinks.file_sink import FileSink, Roll, claimed
+from levada.connectors.sinks.file_sink import FileSink, Roll, hold_claim
 from levada.core.integer_options import check_partitions
 from levada.engine.engine import Engine
 from levada.engine.query import Query
@@ -102,7 +102,7 @@ def run_app(
         before = checkpoint.last
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby
-            held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
+            held.enter_context(hold_claim(out, owner, overwrite=overwrite, alone=alone))
         ends = once or not (endless or _waits_for_input(app, engine.root))
         engine.start(once=ends, keep_open=keep_open, accept_changes=accept_changes)
         while not engine.await_end(POLL):

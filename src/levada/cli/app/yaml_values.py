@@ -28,10 +28,10 @@ def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> 
     for key in value:
         if not isinstance(key, str):
             raise UsageError(
-                f"{at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
+                f"{join_place(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
             )
         if known is not None and key not in known:
-            raise UsageError(f"{at(place, key)} is not an option.", hint=near(key, known))
+            raise UsageError(f"{join_place(place, key)} is not an option.", hint=near(key, known))
     return dict(value)
 
 
@@ -44,7 +44,7 @@ def list_at(value: Any, place: str) -> list[Any]:
     return value
 
 
-def at(place: str, key: str) -> str:
+def join_place(place: str, key: str) -> str:
     """A key within a place."""
     return f"{place}.{key}" if place else key
 
@@ -109,7 +109,7 @@ def memory_at(value: Any, place: str) -> str:
     return cast(str, with_place(place, lambda: check_memory(text)))
 
 
-def required(options: Mapping[str, Any], key: str, place: str) -> Any:
+def read_required(options: Mapping[str, Any], key: str, place: str) -> Any:
     """The value of a key that must be there."""
     if options.get(key) is None:
         raise UsageError(f"{place} needs a {key}.")

@@ -88,7 +88,7 @@ def string(value: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit('"'), text, pl.lit('"'))
 
 
-def typed(value: pl.Expr, datatype: str) -> pl.Expr:
+def typed_literal(value: pl.Expr, datatype: str) -> pl.Expr:
     """Literals of a type of XML Schema, from numbers or from lexical forms.
 
     >>> pl.DataFrame({"k": [-2, None]}).select(typed(pl.col("k"), "integer")).to_series().to_list()
@@ -103,7 +103,9 @@ def date_time(ms: pl.Expr) -> pl.Expr:
     >>> pl.DataFrame({"t": [0]}).select(date_time(pl.col("t"))).item()
     '"1970-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
     """
-    return typed(pl.from_epoch(ms, time_unit="ms").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), "dateTime")
+    return typed_literal(
+        pl.from_epoch(ms, time_unit="ms").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), "dateTime"
+    )
 
 
 def stamp(ms: pl.Expr) -> pl.Expr:

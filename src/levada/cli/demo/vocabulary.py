@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from levada.cli.demo.tables_to_ntriples import Shape, date_time, iri, stamp, string, typed
+from levada.cli.demo.tables_to_ntriples import Shape, date_time, iri, stamp, string, typed_literal
 
 BASE = "http://levada.example/"
 AIR = BASE + "air#"
@@ -32,11 +32,11 @@ def _col(name: str) -> pl.Expr:
 
 
 def _integer(name: str) -> pl.Expr:
-    return typed(_col(name), "integer")
+    return typed_literal(_col(name), "integer")
 
 
 def _decimal(name: str) -> pl.Expr:
-    return typed(_col(name), "decimal")
+    return typed_literal(_col(name), "decimal")
 
 
 FLIGHT = Shape(

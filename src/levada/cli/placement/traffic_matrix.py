@@ -62,7 +62,7 @@ def matrix_of(sent: FlowsStatus | None) -> Matrix:
     for edge in sent.edges:
         sizes[name(edge.source), name(edge.target)] += edge.bytes
         rows[name(edge.source), name(edge.target)] += edge.rows
-    sources, targets = (_sorted({pair[i] for pair in sizes}) for i in (0, 1))
+    sources, targets = (_sort_names({pair[i] for pair in sizes}) for i in (0, 1))
     cells = {pair: Cell(size, rows[pair]) for pair, size in sizes.items()}
     return Matrix(f"bytes between {what}, {sent.slice}", sources, targets, cells)
 
@@ -71,7 +71,7 @@ def _targets(sent: FlowsStatus) -> Iterator[str]:
     return (pair.target for pair in sent.pairs)
 
 
-def _sorted(names: set[str]) -> tuple[str, ...]:
+def _sort_names(names: set[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (name == OUTPUT, flow_order(name))))
 
 

@@ -24,7 +24,7 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
         yield f"Between places, in the slice {sent.slice}:"
         rows = [_pair(pair) for pair in sorted(sent.pairs, key=lambda p: -p.bytes)[:MOST]]
         yield from align([("from", "to", "rows", "bytes", "of all rows", "predicted"), *rows], 2)
-        yield from _left(len(sent.pairs), sum(p.share for p in sent.pairs[MOST:]), "rows")
+        yield from _describe_room(len(sent.pairs), sum(p.share for p in sent.pairs[MOST:]), "rows")
     if sent.edges:
         yield f"Between tasks, in the slice {sent.slice}:"
         cells = [
@@ -32,7 +32,7 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
             for e in sent.edges[:MOST]
         ]
         yield from align([("from", "to", "rows", "bytes", "blobs", "of all bytes"), *cells], 2)
-        yield from _left(len(sent.edges), sum(e.share for e in sent.edges[MOST:]), "bytes")
+        yield from _describe_room(len(sent.edges), sum(e.share for e in sent.edges[MOST:]), "bytes")
     if sent.tasks:
         loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MOST]
         heads = ("task", "CPU s", "times the mean", "rows", "of its stage's")
@@ -74,6 +74,6 @@ def _busiest(places: Sequence[Load]) -> str:
     return f"The busiest place is {most.name}: {load_text}."
 
 
-def _left(many: int, share: float, unit: str) -> Iterator[str]:
+def _describe_room(many: int, share: float, unit: str) -> Iterator[str]:
     if many > MOST:
         yield f"and {many - MOST:,} more, with {share:.1%} of the {unit}: --json has them."

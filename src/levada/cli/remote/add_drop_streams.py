@@ -42,7 +42,7 @@ def asked_for(text: str) -> NewStream:
     NewStream(name='obs', path='push:', said={'lateness': '1s'})
     """
     name, path, said = stream_words(text)
-    StreamConfig.of(name, path, **said)  # what is wrong is told before anybody asks
+    StreamConfig.from_options(name, path, **said)  # what is wrong is told before anybody asks
     if path == STDIN:
         raise UsageError("The engine that runs has a standard input of its own.")
     for key in FILES:

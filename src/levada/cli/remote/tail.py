@@ -58,7 +58,7 @@ class Tail:
             self._checked.add(query.name)
 
     @property
-    def over(self) -> bool:
+    def all_ended(self) -> bool:
         """Whether all queries that were named have left, by themselves or dropped."""
         there = self._reader.queries() if self._names else None
         return there is not None and self._names.isdisjoint(there)
@@ -78,7 +78,7 @@ def tail(
         while not stopped.is_set():
             if time.monotonic() - looked >= RUNS:
                 looked, runs = time.monotonic(), engine_runs(checkpoint)
-                over = printer.over
+                over = printer.all_ended
                 printer.show()
                 if over or not (runs or wait):
                     _say("The queries have left." if over else "No engine runs now.")

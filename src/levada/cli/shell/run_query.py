@@ -86,11 +86,11 @@ class Heard:
             yield
             return
 
-        def interrupted(number: int, frame: FrameType | None) -> None:
+        def interrupt(number: int, frame: FrameType | None) -> None:
             self.over = True
             raise KeyboardInterrupt
 
-        before = signal.signal(signal.SIGINT, interrupted)
+        before = signal.signal(signal.SIGINT, interrupt)
         try:
             yield
         finally:

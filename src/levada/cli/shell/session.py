@@ -52,7 +52,7 @@ class Session:
         self.app = replace(self.app, static=(*self.app.static, source))
         return source.path
 
-    def typed(self, text: str) -> QuerySource:
+    def add_query(self, text: str) -> QuerySource:
         """A query that was typed, under a name that no other has."""
         taken = {query.name for query in self.app.queries}
         while (name := f"q{self.asked + 1}") in taken:

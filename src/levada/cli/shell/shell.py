@@ -56,7 +56,7 @@ class Interactive:
             if is_command(text):
                 command(self, text)
             elif text.strip():
-                source = self.session.typed(query_of(text, self.session.dialect))
+                source = self.session.add_query(query_of(text, self.session.dialect))
                 for one in statements(source):
                     self.ask(one, "once")
         except EOFError:

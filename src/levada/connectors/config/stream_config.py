@@ -107,7 +107,7 @@ class StreamConfig:
     )
 
     @classmethod
-    def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
+    def from_options(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
         """Makes the stream ``name`` at ``path`` (file, directory or glob) with options by their
         words.
 

@@ -32,7 +32,7 @@ from levada.core.durations import UNITS, shown_duration
 from levada.core.event_time import MAX, MIN, distinct
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
-from levada.errors import shortened
+from levada.errors import shorten
 from levada.kernels.text.timestamps import instants
 
 Times = npt.NDArray[np.int64]
@@ -249,7 +249,7 @@ def dead_records(
     return [
         {
             "stream": reference.stream, "source": source, "offset": d.offset,
-            "reason": shortened(d.reason), "text": d.text,
+            "reason": shorten(d.reason), "text": d.text,
         }
         for source, d in zip(sources, dead, strict=True)
     ]  # fmt: skip

@@ -183,7 +183,7 @@ def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) ->
         names[text.encode()] = text[1:-1]
 
 
-def of_graphs(
+def select_graphs(
     file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int
 ) -> Triples:
     """Returns the statements of a chunk that are in these graphs."""

@@ -139,7 +139,7 @@ class FileSink:
 
 
 @contextmanager
-def claimed(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> Iterator[None]:
+def hold_claim(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> Iterator[None]:
     """Claims ``out`` as the folder of a checkpoint's results, like ``claim``, exclusively for the
     duration of the block. Not ``alone``: an overtaken run on the same checkpoint may still have it.
     """

@@ -98,7 +98,7 @@ class KafkaTarget:
     unwritable: list[Unwritable] = field(default_factory=list)
 
     @classmethod
-    def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
+    def from_url(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
         """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
         config = connection_of(who, url, options)

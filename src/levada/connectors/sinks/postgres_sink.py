@@ -75,7 +75,9 @@ class PostgresTarget:
     _staged: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> PostgresTarget:
+    def from_url(
+        cls, query: str, url: str, options: Mapping[str, Any], owner: str
+    ) -> PostgresTarget:
         """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
         _check_url(who, url)

@@ -23,8 +23,8 @@ from levada.errors import UsageError, near
 
 Make = Callable[[str, str, Mapping[str, Any], str], Target]
 _MAKERS: dict[str, Make] = {
-    KAFKA: KafkaTarget.of,
-    **dict.fromkeys(POSTGRES, PostgresTarget.of),
+    KAFKA: KafkaTarget.from_url,
+    **dict.fromkeys(POSTGRES, PostgresTarget.from_url),
 }
 OPTIONS: dict[str, tuple[str, ...]] = {
     KAFKA: KafkaTarget.OPTIONS,

@@ -77,7 +77,7 @@ class TopicReader:
 
     def read(self, reference: OffsetSplit, config: StreamConfig) -> SplitContent:
         """Reads the messages of a range that have a value."""
-        data, messages = KafkaReader.of(config).read(reference)
+        data, messages = KafkaReader.from_config(config).read(reference)
         return _of_messages(data, messages, reference.text(len(data), config.format), config)
 
 

@@ -117,7 +117,7 @@ class PythonSpool:
             return
         if rows := self._pull.take():
             with self._lock:
-                self._write(self._shape.of_rows(rows))
+                self._write(self._shape.build_batch(rows))
         if self._pull.failure is not None:
             raise self._pull.failure
 
@@ -131,7 +131,7 @@ class PythonSpool:
             self._pull.stop()
             if rows := self._pull.take(now=True):
                 with self._lock:
-                    self._write(self._shape.of_rows(rows))
+                    self._write(self._shape.build_batch(rows))
             self._pull = None
 
     def _write(self, batch: Batch, *, frame: bool = False) -> None:
@@ -224,7 +224,7 @@ def python_spool(name: str, source: Source, root: Path, settings: Mapping[str, A
         options.setdefault("element", "subject")
     columns = () if tuples else columns or STATEMENT
     options["format"] = "parquet" if tuples else "nt" if len(columns) == 4 else "nq"
-    config = StreamConfig.of(name, spool_folder(root, name) / "data", **options)
+    config = StreamConfig.from_options(name, spool_folder(root, name) / "data", **options)
     return PythonSpool(Shape(replace(config, settled=True), columns), source)
 
 

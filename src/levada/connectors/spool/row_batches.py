@@ -94,7 +94,7 @@ class Shape:
         else:
             taken = iter(rows)
             while chunk := list(islice(taken, most)):
-                yield self.of_rows(chunk)
+                yield self.build_batch(chunk)
 
     def _of_frame(self, frame: pl.DataFrame) -> pl.DataFrame | pl.Series:
         wanted = self.columns or tuple(self._types)
@@ -116,7 +116,7 @@ class Shape:
             for name, kind in self._types.items()
         )
 
-    def of_rows(self, rows: Sequence[Row]) -> pl.DataFrame | pl.Series:
+    def build_batch(self, rows: Sequence[Row]) -> pl.DataFrame | pl.Series:
         """Returns a batch of rows that are Python objects. Raises ``UsageError``."""
         if self.columns:
             return pl.concat(

@@ -53,7 +53,7 @@ class Shape:
     variables: tuple[str, ...]
 
     @staticmethod
-    def of(query: Registered) -> Shape:
+    def from_query(query: Registered) -> Shape:
         """Returns the shape of a registered query."""
         meant = query.query
         return Shape(query.name, meant.form, meant.output, tuple(meant.variables))
@@ -108,7 +108,7 @@ class Deliveries:
             )
         delivery = self._create_delivery(shape.query, target, known, lifetime)
         if self._running:
-            self._came, self.wanted = [*self._came, delivery], True
+            self._came, self.needs_kept_results = [*self._came, delivery], True
         else:
             self.all.append(delivery)
 
@@ -160,7 +160,9 @@ class Deliveries:
 
     def await_some(self) -> None:
         """Announces outputs: a new query may get outputs at once, and these must miss no report."""
-        self.wanted = self.wanted or (self._running and self.lasting and self._index is None)
+        self.needs_kept_results = self.needs_kept_results or (
+            self._running and self.lasting and self._index is None
+        )
 
     # -- of requests --
 
@@ -186,7 +188,10 @@ class Deliveries:
     def ask(self, shape: Shape, sent: Sent) -> None:
         """Adds the output of a request from the next epoch on. Raises ``UsageError``."""
         target = self.target(shape, sent.to.url, sent.to.said)
-        self._came, self.wanted = [*self._came, self._restore_requested(sent, target)], True
+        self._came, self.needs_kept_results = (
+            [*self._came, self._restore_requested(sent, target)],
+            True,
+        )
 
     def end(self, sent: Sent) -> None:
         """Ends the output of a request whose query has been dropped."""
@@ -212,7 +217,7 @@ class Deliveries:
         fresh = index is not self._index
         if fresh:
             self._index, self._since = index, last.plan
-        came, self._came, self.wanted = self._came, [], False
+        came, self._came, self.needs_kept_results = self._came, [], False
         for delivery in came:
             self.all = [*self.all, delivery]
             delivery.begin(_start_epoch(delivery, index, last, fresh=fresh))

@@ -31,17 +31,17 @@ class Requested:
         self._ended: list[Sent] = []
 
     @property
-    def kept(self) -> Kept:
+    def restore_point(self) -> Kept:
         """The state to restore if the request that changes it is refused."""
         return self._ledger.outputs, self._new, self._ended
 
-    @kept.setter
-    def kept(self, before: Kept) -> None:
+    @restore_point.setter
+    def restore_point(self, before: Kept) -> None:
         self._ledger.outputs, self._new, self._ended = before
 
     def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
         """Checks that the query's results can go to the outputs. Raises ``UsageError``."""
-        shape = Shape.of(query)
+        shape = Shape.from_query(query)
         targets = [self._deliveries.target(shape, one.url, one.said).name for one in to]
         for i, name in enumerate(targets):
             if name in targets[:i]:
@@ -52,7 +52,7 @@ class Requested:
         for one in to:
             sent = Sent(query.name, one, last.epoch)
             self._ledger.outputs = [*self._ledger.outputs, sent]
-            self._new = [*self._new, (Shape.of(query), sent)]
+            self._new = [*self._new, (Shape.from_query(query), sent)]
 
     def end(self, name: str, epoch: int) -> list[str]:
         """Ends the outputs of a query that was dropped after an epoch. Returns their URLs without

@@ -66,7 +66,7 @@ class EpochPacing:
         """
         known, balancing = chosen_of(last), self.balancing
         degrees = PartitionCountPolicy(
-            self.degree, self.cores, executor, elapsed, balancing=balancing, known=known
+            self.degree, self.cores, executor, clock_ms, balancing=balancing, known=known
         )
         degrees.pace.interval = Interval(self.interval)
         return degrees
@@ -105,6 +105,6 @@ def wall_clock_ms() -> int:
     return CLOCK()
 
 
-def elapsed() -> int:
+def clock_ms() -> int:
     """The clock of durations, in ms."""
     return CLOCK.elapsed()

@@ -36,7 +36,7 @@ _NO_ROWS = NONE.frame()
 
 def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
     """Returns the limits of one query from the options. Raises ``UsageError``."""
-    limits = QueryLimits.of(said, check_count(max_rows, "max_rows"))
+    limits = QueryLimits.parse(said, check_count(max_rows, "max_rows"))
     check_kept(limits, keep)
     check_state(limits, sharing)
     return limits
@@ -82,12 +82,12 @@ class QueryQuotas:
         new = counts and manifest.epoch != self._epoch
         excesses = self._find_too_frequent(manifest, epochs.load_plan(manifest.plan)) if new else {}
         for name, n in manifest.crowded.items():
-            most = self._limits.of(name).state
+            most = self._limits.limits_of_query(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
             excesses[name] = ExcessError(message, limit="state")
         if index is not None:
             for name in manifest.sizes:
-                most = self._limits.of(name).kept
+                most = self._limits.limits_of_query(name).kept
                 if most and index.sizes[name] > most:
                     message = (
                         f"{index.sizes[name]:,} bytes of its results are kept; "
@@ -106,7 +106,7 @@ class QueryQuotas:
         self._known = sum(record.elements for record in manifest.streams.values())
         self._epoch, self._behind = manifest.epoch, manifest.behind
         for name, times in manifest.shown_reports.items():
-            rows = manifest.counts.of_query(plan.queries.get(name)) or (0, 0, 0, 0)
+            rows = manifest.counts.query_counts(plan.queries.get(name)) or (0, 0, 0, 0)
             self._empty[name] += max(len(times) - rows[3], 0)
         return {**self._find_too_dense(plan), **dict(self._find_too_many(plan))}
 
@@ -119,7 +119,7 @@ class QueryQuotas:
         for name, empty in self._empty.items():
             made[name] = empty + self._reports_of(plan, name)
         for name, n in made.items():
-            most = self._limits.of(name).reports
+            most = self._limits.limits_of_query(name).reports
             if 0 < most < n:
                 message = (
                     f"It has made {n:,} reports of what was read at once; the limit is {most:,}."
@@ -140,7 +140,7 @@ class QueryQuotas:
         alive = living_rows(plan, rows)
         rows, span, read = rows.where(alive), span[alive], read[alive]
         for i, name in enumerate(names_of(plan, rows)):
-            rate, n = self._limits.of(name).rate, int(rows["n"][i])
+            rate, n = self._limits.limits_of_query(name).rate, int(rows["n"][i])
             if rate and n > most_at_rate(rate, span[i : i + 1], read[i : i + 1])[0]:
                 excesses[name] = too_many_reports(n, int(span[i]), rate, says="has made")
         return excesses

@@ -60,7 +60,7 @@ class StreamApi:
             self._wake()
             return
         if not isinstance(source, StreamConfig) and isinstance(source, str | Path):
-            source = StreamConfig.of(named, source, **options)
+            source = StreamConfig.from_options(named, source, **options)
         config = self._spools.config_of(named, source, self.root, options)
         declared = source if isinstance(source, StreamConfig) else replace(config, path="")
         check_regular(config.name, config.path)
@@ -91,7 +91,7 @@ class StreamApi:
         self._spools.push(stream, rows)
         self._wake()
 
-    def received(self, stream: str) -> int:
+    def count_received(self, stream: str) -> int:
         """Counts the durable rows of a stream that is not a file."""
         return self._spools.durable_rows(stream)
 

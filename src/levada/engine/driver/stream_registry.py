@@ -179,7 +179,7 @@ class Streams:
             message = f"The stream {name} is a DataFrame, which is named before the engine starts."
             raise UsageError(message)
         if isinstance(source, str | Path):
-            source = StreamConfig.of(name, source, **options)
+            source = StreamConfig.from_options(name, source, **options)
         with self._registry.lock:
             if name in self._again:
                 self._restore_declared(name, source, options)

@@ -241,14 +241,14 @@ def _pairs(places: Links, placed: Preferences | None) -> list[Pair]:
     total = sum(rows for to in places.values() for rows, _, _ in to.values()) or 1
     machine, between = _machines(placed), placed.between if placed is not None else []
 
-    def predicted(source: str, target: str) -> float:
+    def predict(source: str, target: str) -> float:
         m, n = machine.get(source, -1), machine.get(target, -1)
         return between[m][n] if between and m >= 0 and n >= 0 else -1.0
 
     return [
         Pair(
             _label(source, machine), _label(target, machine), rows, size, blobs,
-            rows / total, predicted(source, target),
+            rows / total, predict(source, target),
         )
         for source in sorted(places, key=lambda at: _order(at, machine))
         for target, (rows, size, blobs) in sorted(

@@ -11,7 +11,7 @@ from pathlib import Path
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.connectors.serialization.result_formats import SHAPES, Format, meant
 from levada.connectors.sinks import Sink
-from levada.connectors.sinks.file_sink import FileSink, claimed
+from levada.connectors.sinks.file_sink import FileSink, hold_claim
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
 from levada.runtime.publication.relation_files import StateFiles
@@ -67,7 +67,7 @@ class Outputs:
         """A query's files, which are the checkpoint's. Raises ``UsageError``, ``SinkError``."""
         folder = files.folder.absolute()
         if folder not in self._claimed:
-            held.enter_context(claimed(folder, checkpoint.facts.id, overwrite=files.overwrite))
+            held.enter_context(hold_claim(folder, checkpoint.facts.id, overwrite=files.overwrite))
             self._claimed.add(folder)
         if files.state:
             self.sinks[query] = StateFiles(

@@ -14,7 +14,7 @@ from levada.connectors.sinks.dead_letter_files import Letter
 from levada.connectors.spool.row_batches import RdfGraph
 from levada.engine.engine import Engine
 from levada.engine.python.static_source import StaticSource
-from levada.engine.query import Results, all_of
+from levada.engine.query import Results, collect_reports
 from levada.plan.logical.query_options import QueryWords
 from levada.runtime.driver.spool_registry import StreamSource
 
@@ -57,7 +57,7 @@ def query(
         engine.start(once=True)
         engine.await_end()
         _warn(engine)
-        return all_of(asked)
+        return collect_reports(asked)
 
 
 def _has_options(value: object) -> TypeGuard[tuple[StreamSource, Mapping[str, object]]]:

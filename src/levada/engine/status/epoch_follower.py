@@ -79,13 +79,13 @@ class Reader:
         for attempt in range(ATTEMPTS):
             try:
                 manifest = newest_manifest(self._root)
-                return None if manifest is None else self._of(manifest)
+                return None if manifest is None else self._query_names(manifest)
             except (CheckpointError, OSError):
                 if attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _of(self, manifest: Manifest) -> set[str]:
+    def _query_names(self, manifest: Manifest) -> set[str]:
         plan = plan_of(self._root, self._facts, manifest.plan)
         added = {added.name for added in read_ledger(self._root).added}
         return {*plan.queries, *read_suspended(self._root), *added}

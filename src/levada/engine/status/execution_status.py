@@ -98,7 +98,7 @@ class LearningStepStatus:
     told: str
 
     @staticmethod
-    def of(lesson: LearningStep) -> LearningStepStatus:
+    def from_step(lesson: LearningStep) -> LearningStepStatus:
         """As a manifest has it."""
         return LearningStepStatus(**msgspec.structs.asdict(lesson))
 

@@ -72,7 +72,7 @@ class IntrospectionApi:
             return dict.fromkeys(self._registry.queries, 0)
         totals = self._driver.publication.totals
         return {
-            name: totals.of_query(query.lifetime.query)[0]
+            name: totals.query_totals(query.lifetime.query)[0]
             for name, query in self._registry.queries.items()
         }
 

@@ -84,7 +84,7 @@ class Archive:
         with self._lock:
             return {query for query, entries in self._of.items() if entries}
 
-    def gone(self, query: str, since: int = 0) -> int | None:
+    def last_deleted(self, query: str, since: int = 0) -> int | None:
         """The id of the last report that is not kept any more; None: none is known."""
         gone = self._gone.get(query)
         with self._lock:
@@ -130,9 +130,9 @@ class Archive:
     def latest(self, query: str, since: int = 0) -> ArchivedReports | None:
         """The last report."""
         last = self.last(query, since)
-        return None if last is None else self.one(query, last, since)
+        return None if last is None else self.find_report(query, last, since)
 
-    def one(self, query: str, report: int, since: int = 0) -> ArchivedReports | None:
+    def find_report(self, query: str, report: int, since: int = 0) -> ArchivedReports | None:
         """The report of this id, if there is one, and it is kept."""
         for archived in self.after(query, report - 1, since):
             if archived.ids[0] != report:

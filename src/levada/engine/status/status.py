@@ -295,7 +295,7 @@ def _placed_status(preferences: Preferences | None) -> PlacedStatus | None:
         **whole
         | {
             "executors": tuple(preferences.executors),
-            "lessons": tuple(map(LearningStepStatus.of, preferences.lessons)),
+            "lessons": tuple(map(LearningStepStatus.from_step, preferences.lessons)),
             "between": tuple(map(tuple, preferences.between)),
         }
     )

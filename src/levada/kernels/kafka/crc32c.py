@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from levada.core.array_types import Bytes, Words
-from levada.kernels import INT, U8, inlined, kernel
+from levada.kernels import INT, U8, inline, kernel
 from levada.kernels.text.byte_ops import View, W, as_int, byte, view_of, word
 
 POLYNOMIAL = 0x82F63B78  # reflected
@@ -38,7 +38,7 @@ def _tables() -> Words:
 TABLES = _tables()
 
 
-@inlined
+@inline
 def checksum(view: View, start: int, stop: int) -> int:
     """The CRC32C of the bytes from ``start`` to ``stop``."""
     crc = ONES

@@ -20,7 +20,7 @@ import numpy as np
 
 from levada.core.array_types import Ints, Words
 from levada.core.event_time import Times
-from levada.kernels import I32, I64, INT, U64, fused, kernel
+from levada.kernels import I32, I64, INT, U64, fuse, kernel
 
 ONE_PASS_BITS = 16
 LEAST_BITS, MOST_BITS = 4, 28
@@ -33,7 +33,7 @@ _ODD_C = np.uint64(0xAEF17502108EF2D9)
 _ODD_D = np.uint64(0xDB4F0B9175AE2165)
 
 
-@fused
+@fuse
 def avalanche(z: np.uint64) -> np.uint64:
     """A bijection of 64-bit words in which each bit moves about half of the output's bits."""
     z = (z ^ (z >> _SHIFT_A)) * _ODD_B
@@ -113,7 +113,7 @@ def bucket_order(k: Words, bits: int) -> tuple[Ints, Ints]:
     return _one_pass(k, bits) if bits <= ONE_PASS_BITS else _two_passes(k, bits)
 
 
-@fused
+@fuse
 def _counts_to_starts(counts: Ints) -> None:
     """Counts, shifted by one place, become starts."""
     for b in range(1, counts.size):
@@ -137,7 +137,7 @@ def _one_pass(k: Words, bits: int) -> tuple[Ints, Ints]:
     return order, directory
 
 
-@fused
+@fuse
 def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -> None:
     """A stable counting sort of one part into ``order[start:]``; ``directory`` is the part's share,
     with its end.

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from levada.core.array_types import Doubles, Ints, Longs
-from levada.kernels import F64, FLAG, I8, I32, I64, INT, fused, kernel
+from levada.kernels import F64, FLAG, I8, I32, I64, INT, fuse, kernel
 from levada.kernels.keyed.group_sums import Weights
 
 _SPLIT = 134217729.0  # 2**27 + 1: halves a double's bits
@@ -44,7 +44,7 @@ class Sums(NamedTuple):
         return cls(np.zeros(g), np.zeros(g), *(np.zeros(g, np.int64) for _ in range(3)))
 
 
-@fused
+@fuse
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """a + b as rounded sum and its exact error."""
     s = a + b
@@ -52,14 +52,14 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return s, (a - (s - part)) + (b - part)
 
 
-@fused
+@fuse
 def _split_double(a: float) -> tuple[float, float]:
     big = _SPLIT * a
     high = big - (big - a)
     return high, a - high
 
 
-@fused
+@fuse
 def two_product(a: float, b: float) -> tuple[float, float]:
     """a * b as rounded product and its exact error (0 where a half leaves the doubles' range)."""
     p = a * b
@@ -70,7 +70,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@fused
+@fuse
 def _put(
     c: int, high: float, low: float, hi: Doubles, lo: Doubles, pinf: Longs, ninf: Longs
 ) -> None:

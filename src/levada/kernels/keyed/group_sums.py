@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.array_types import Ints, Longs, Words
-from levada.kernels import F64, FLAG, I8, I32, I64, INT, U64, fused, kernel
+from levada.kernels import F64, FLAG, I8, I32, I64, INT, U64, fuse, kernel
 
 Weights = npt.NDArray[np.int8] | npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ def sum_weights(codes: Ints, weights: Weights, g: int) -> Longs:
     return out
 
 
-@fused
+@fuse
 def _carry(high: Longs, low: Longs) -> None:
     """Brings the low parts back to 0 <= low < 2**32."""
     for c in range(high.size):
@@ -88,7 +88,7 @@ def round_int(high: Longs, low: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
     return (fits << 32) | low, overflow
 
 
-@fused
+@fuse
 def _ranks_below(a: Any, b: Any) -> bool:
     """Whether rank a is below rank b; NaN is above all numbers."""
     return bool(a < b or (b != b and a == a))

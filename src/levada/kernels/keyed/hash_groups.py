@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.array_types import Ints, Words
-from levada.kernels import I32, INT, U64, fused, kernel
+from levada.kernels import I32, INT, U64, fuse, kernel
 
 FIRST_BITS = 10
 
@@ -29,14 +29,14 @@ def slots_for(n: int) -> int:
     return max(FIRST_BITS, (2 * n - 1).bit_length())
 
 
-@fused
+@fuse
 def mix_halves(k: np.uint64, h: np.uint64) -> np.uint64:
     """Returns a word whose top bits depend on all bits of both halves."""
     z = k + h * _ODD_A
     return (z ^ (z >> _HALF)) * _ODD_B
 
 
-@fused
+@fuse
 def find_slot(
     table: Ints, bits: int, k: Words, h: Words, key_k: np.uint64, key_h: np.uint64
 ) -> int:
@@ -51,7 +51,7 @@ def find_slot(
         slot = (slot + 1) & (table.size - 1)
 
 
-@fused
+@fuse
 def _grow_table(first: npt.NDArray[np.int64], groups: int, bits: int, k: Words, h: Words) -> Ints:
     """A table of 2**bits slots that holds the first rows of the groups so far."""
     table = np.full(1 << bits, -1, np.int32)

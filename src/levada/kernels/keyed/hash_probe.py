@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from levada.core.array_types import Ints, Words
 from levada.core.event_time import MAX, MIN, Times
-from levada.kernels import I32, I64, INT, OUT_I32, U64, fused, kernel
+from levada.kernels import I32, I64, INT, OUT_I32, U64, fuse, kernel
 from levada.kernels.keyed.bucket_layout import bits_for, bucket_order
 from levada.kernels.keyed.radix_sort import in_order
 
@@ -142,7 +142,7 @@ def pairs_of_some(
     return i, j, start
 
 
-@fused
+@fuse
 def first_at_least(times: Times, low: int, high: int, t: int) -> int:
     """The first place in ``times[low:high]``, sorted, that holds t or more; ``high`` if none."""
     while low < high:
@@ -154,7 +154,7 @@ def first_at_least(times: Times, low: int, high: int, t: int) -> int:
     return low
 
 
-@fused
+@fuse
 def locate(
     pk: Words, start: int, count: int, directory: Ints, bits: int, low: Ints, high: Ints
 ) -> None:
@@ -166,7 +166,7 @@ def locate(
         high[q] = directory[b + 1]
 
 
-@fused
+@fuse
 def touch(
     pk: Words,
     start: int,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import types
 
 from levada.core.array_types import Ints, Longs, Shorts, Words
-from levada.kernels import I16, I32, INT, U64, fused, kernel
+from levada.kernels import I16, I32, INT, U64, fuse, kernel
 
 MOST_GROUPS = 1 << 20
 
@@ -25,7 +25,7 @@ _PLACES = types.Array(types.uint16, 1, "C", readonly=True)
 _COUNTS = types.int64[::1]  # that are written to
 
 
-@fused
+@fuse
 def _group(h: np.uint64, groups: np.uint64) -> np.int64:
     return np.int64(((h >> _HALF) * groups) >> _HALF)
 

@@ -14,12 +14,12 @@ import numpy as np
 from numba import types
 
 from levada.core.array_types import Ints, Longs
-from levada.kernels import I32, I64, INT, fused, kernel
+from levada.kernels import I32, I64, INT, fuse, kernel
 
 _OUT = types.Array(types.int64, 1, "C")
 
 
-@fused
+@fuse
 def _at_least(subject: Ints, low: int, high: int, wanted: int) -> int:
     """Returns the first place of ``low:high`` whose subject is not less; gallops from ``low``
     on.

@@ -53,7 +53,7 @@ class Terms:
         return cls(none, none, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
     @classmethod
-    def of(cls, x: Words, y: Words, off: Places, length: Places, buffer: Bytes) -> Terms:
+    def from_texts(cls, x: Words, y: Words, off: Places, length: Places, buffer: Bytes) -> Terms:
         """The distinct terms among n rows with texts ``buffer[off : off + length]``, in order of
         first appearance.
 
@@ -79,7 +79,7 @@ class Terms:
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
         bases = list(accumulate([t.data.size for t in filled[:-1]], initial=0))
-        return cls.of(
+        return cls.from_texts(
             np.concatenate([t.x for t in filled]),
             np.concatenate([t.y for t in filled]),
             np.concatenate([t.off[:-1] + base for t, base in zip(filled, bases, strict=True)]),
@@ -128,9 +128,9 @@ class Terms:
 
     def pick(self, x: Words, y: Words) -> Terms:
         """Returns the table of only the terms that occur among these identities."""
-        return self.at(self.find(x, y))
+        return self.select_rows(self.find(x, y))
 
-    def at(self, places: Longs) -> Terms:
+    def select_rows(self, places: Longs) -> Terms:
         """Returns the table of the terms at these rows, each once, in the order of this one; -1 is
         skipped.
         """

@@ -107,7 +107,7 @@ class TermLookup:
             off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
             self.size += int(off[-1] - off[0])
-            terms = Terms.of(x, y, off[:-1], off[1:] - off[:-1], body)
+            terms = Terms.from_texts(x, y, off[:-1], off[1:] - off[:-1], body)
             self.spent.hold_texts(terms.data, terms.nbytes)
             self.add(terms)
 
@@ -119,7 +119,7 @@ class TermLookup:
             rows = table.find(x, y)
             missing = rows < 0
             if not missing.all():
-                picked.append(table.at(rows))
+                picked.append(table.select_rows(rows))
                 x, y = x[missing], y[missing]
             if not len(x):
                 break  # before the state's tables are opened for nothing

@@ -120,7 +120,7 @@ def _mix_stripes(_context: Any, sums: Any, data: Any, keys: Any, count: Any) -> 
             value.align = 1
             return value
 
-        def each(value: int) -> Any:
+        def splat(value: int) -> Any:
             return ir.Constant(vector, [value] * 8)
 
         total = cgutils.alloca_once_value(builder, load(args[0]))
@@ -128,7 +128,7 @@ def _mix_stripes(_context: Any, sums: Any, data: Any, keys: Any, count: Any) -> 
             values = load(builder.add(args[1], builder.mul(loop.index, word)))
             secret = load(builder.add(args[2], builder.shl(loop.index, ir.Constant(word.type, 3))))
             keyed = builder.xor(values, secret)
-            low, high = builder.and_(keyed, each(0xFFFFFFFF)), builder.lshr(keyed, each(32))
+            low, high = builder.and_(keyed, splat(0xFFFFFFFF)), builder.lshr(keyed, splat(32))
             turned = ir.Constant(ir.VectorType(ir.IntType(32), 8), [k ^ 1 for k in range(8)])
             swapped = builder.shuffle_vector(values, ir.Constant(vector, ir.Undefined), turned)
             added = builder.add(swapped, builder.mul(low, high))

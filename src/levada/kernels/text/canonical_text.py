@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.kernels import fused, part
+from levada.kernels import fuse, part
 from levada.kernels.text.byte_ops import HEX, UPPER, View, W, as_int, byte, is_in, put, routine
 from levada.kernels.text.ntriples_scan import REFUSED
 from levada.kernels.text.xxh3 import hash128
@@ -129,7 +129,7 @@ def copy_lower(view: View, i: int, stop: int, at: int) -> int:
     return at + stop - i
 
 
-@fused
+@fuse
 def _put_hex(side: View, at: int, value: np.uint64) -> None:
     for k in range(16):
         put(side, at + k, _hex_digit(as_int((value >> W(60 - 4 * k)) & W(15)), 97))

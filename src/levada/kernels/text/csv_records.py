@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 
 from levada.core.array_types import Bytes, Longs
-from levada.kernels import FLAG, INT, U8, inlined, kernel
+from levada.kernels import FLAG, INT, U8, inline, kernel
 
 SOUND, STRAY_QUOTE, OPEN_QUOTE = 0, 1, 2
 RECORD_BYTES = 1 << 20
@@ -33,12 +33,12 @@ _OUT = types.Array(types.int64, 1, "C")
 _FAULTS = types.Array(types.uint8, 1, "C")
 
 
-@inlined
+@inline
 def _ends_line(c: int) -> bool:
     return c == 10 or c == 13
 
 
-@inlined
+@inline
 def _quoted_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tuple[int, int, int]:
     """As ``_field_end`` for a field that begins with a quote; ``lines`` have ended in the record
     that begins at ``begin``. Also how many have then.
@@ -65,7 +65,7 @@ def _quoted_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tupl
     return at, fault, lines
 
 
-@inlined
+@inline
 def _field_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tuple[int, int, int]:
     """Returns the comma, line end or end of ``buf`` that ends the CSV field that begins at ``at``,
     and the defect of the field.
@@ -81,7 +81,7 @@ def _field_end(buf: Bytes, begin: int, at: int, comma: int, lines: int) -> tuple
     return at, fault, lines
 
 
-@inlined
+@inline
 def _record_end(buf: Bytes, begin: int, comma: int) -> tuple[int, int, int]:
     """Returns the line end or end that ends the CSV record at ``begin``, its number of fields, and
     its defect.
@@ -101,7 +101,7 @@ def _record_end(buf: Bytes, begin: int, comma: int) -> tuple[int, int, int]:
     return at, fields, fault
 
 
-@inlined
+@inline
 def _next_record(buf: Bytes, end: int) -> int:
     """Where the record after one that ends at ``end`` begins."""
     n = len(buf)

@@ -12,20 +12,20 @@ import numpy as np
 from numba import types
 
 from levada.core.array_types import Bytes, Longs, Words
-from levada.kernels import I64, U8, U64, inlined, kernel
+from levada.kernels import I64, U8, U64, inline, kernel
 
 _OUT = types.Array(types.int64, 1, "C")
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE = np.uint64(255)
 
 
-@inlined
+@inline
 def _add(h: np.uint64, byte: int) -> np.uint64:
     """FNV-1a by one byte more."""
     return (h ^ (np.uint64(byte) & _BYTE)) * _PRIME
 
 
-@inlined
+@inline
 def _hex(buf: Bytes, at: int, end: int) -> int:
     """The number of four digits; -1 if they are not there."""
     if at + 4 > end:
@@ -40,7 +40,7 @@ def _hex(buf: Bytes, at: int, end: int) -> int:
     return number
 
 
-@inlined
+@inline
 def _add_character(h: np.uint64, code: int) -> np.uint64:
     """The hash by the UTF-8 bytes of a character more."""
     if code < 0x80:
@@ -54,7 +54,7 @@ def _add_character(h: np.uint64, code: int) -> np.uint64:
     return _add(_add(h, 0x80 | code >> 6 & 63), 0x80 | code & 63)
 
 
-@inlined
+@inline
 def _escape(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     """Returns the character of the escape whose backslash is at ``at``, and where it ends."""
     c = int(buf[at + 1]) if at + 1 < end else 0
@@ -70,7 +70,7 @@ def _escape(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     return c, at + 2
 
 
-@inlined
+@inline
 def _string(buf: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
     """Returns the hash of the string whose quote is at ``at``, and the place of its other quote."""
     h = _OFFSET
@@ -85,7 +85,7 @@ def _string(buf: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
     return h, min(at, end)
 
 
-@inlined
+@inline
 def _close(buf: Bytes, at: int, end: int) -> int:
     """Where the quote is that ends the string within which ``at`` is."""
     while at < end and buf[at] != 34:

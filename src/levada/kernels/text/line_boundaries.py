@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.array_types import Bytes, Longs, Words
-from levada.kernels import FLAG, I64, INT, U8, inlined, kernel
+from levada.kernels import FLAG, I64, INT, U8, inline, kernel
 from levada.kernels.text.byte_ops import COUNTED, View, byte, equal, view_of, word
 from levada.kernels.text.subject_descriptions import (
     BEGUN,
@@ -51,14 +51,14 @@ _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
-@inlined
+@inline
 def _words(buf: Bytes) -> Words:
     """``buf`` by eight bytes, its last few left out."""
     words: Words = buf[: len(buf) // 8 * 8].view(np.uint64)
     return words
 
 
-@inlined
+@inline
 def _line_end(buf: Bytes, words: Words, at: int) -> int:
     """Where the newline at or after ``at`` is, or ``buf`` ends; ``words`` is ``_words(buf)``."""
     n = len(buf)
@@ -78,7 +78,7 @@ def _line_end(buf: Bytes, words: Words, at: int) -> int:
     return at
 
 
-@inlined
+@inline
 def _after_iri(buf: Bytes, at: int, end: int) -> int:
     """Behind the ``>`` of the IRI at ``at``."""
     view = view_of(buf)
@@ -92,7 +92,7 @@ def _after_iri(buf: Bytes, at: int, end: int) -> int:
     return min(at + 1, end)
 
 
-@inlined
+@inline
 def _begins_element(buf: Bytes, at: int, n: int) -> bool:
     """Whether the line that begins at ``at`` is neither blank nor a comment."""
     while at < n and (buf[at] == 32 or buf[at] == 9):
@@ -100,7 +100,7 @@ def _begins_element(buf: Bytes, at: int, n: int) -> bool:
     return at < n and buf[at] != 10 and buf[at] != 13 and buf[at] != 35
 
 
-@inlined
+@inline
 def _after_term(buf: Bytes, at: int, end: int) -> int:
     """The end of the term that begins at ``at``: IRI, blank node, literal with tag or datatype."""
     if buf[at] == 60:
@@ -117,14 +117,14 @@ def _after_term(buf: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inlined
+@inline
 def _after_blanks(buf: Bytes, at: int, end: int) -> int:
     while at < end and (buf[at] == 32 or buf[at] == 9 or buf[at] == 13):
         at += 1
     return at
 
 
-@inlined
+@inline
 def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
     """Returns the place of the key of the line ``at:end``: its subject or its graph (empty: the
     default graph); -1, -1: no key.
@@ -146,7 +146,7 @@ def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
     return at, at
 
 
-@inlined
+@inline
 def _has_equal_bytes(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     if a_end - a != b_end - b:
         return False
@@ -308,7 +308,7 @@ def cut_graphs(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     return boundary, begun - 1
 
 
-@inlined
+@inline
 def _continues(view: View, n: int, at: int, key: int, key_end: int) -> bool:
     """Whether the line at ``at`` surely has the subject at ``key``: an IRI, byte for byte."""
     size = key_end - key
@@ -317,7 +317,7 @@ def _continues(view: View, n: int, at: int, key: int, key_end: int) -> bool:
     return equal(view, key, at, size)
 
 
-@inlined
+@inline
 def _blank_object(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     """Returns the place of the blank node that is the object behind the subject that ends at
     ``at``; an empty place for another object.
@@ -369,7 +369,7 @@ def cut_descriptions(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     return at, begun
 
 
-@inlined
+@inline
 def _only_blanks(buf: Bytes, at: int, end: int) -> bool:
     return _after_blanks(buf, at, end) == end
 

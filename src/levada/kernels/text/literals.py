@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from levada.core.rdf_terms import MOST_CHARACTERS, XSD, Kind
-from levada.kernels import fused, part
+from levada.kernels import fuse, part
 from levada.kernels.text.byte_ops import DIGIT, View, W, byte, first_bytes, is_in, routine, word
 
 PENDING = 255  # a kind that never leaves intake
@@ -92,7 +92,7 @@ _DIGITS = 18
 Facets = tuple[int, float, int, int]  # kind, double, mantissa or milliseconds, scale
 
 
-@fused
+@fuse
 def in_xsd(view: View, i: int) -> bool:
     """Whether the bytes from i are the XML Schema namespace."""
     if word(view, i) != _XSD_WORDS[0] or word(view, i + 8) != _XSD_WORDS[1]:
@@ -186,7 +186,7 @@ def decimal(view: View, start: int, stop: int) -> Facets:
     return DECIMAL_, float(m) / _POWERS[scale], m, scale
 
 
-@fused
+@fuse
 def _exponent(view: View, i: int) -> tuple[int, int]:
     """The exponent after E: (end, value), end 0 without a digit; four or more digits saturate."""
     first, minus = sign(view, i)
@@ -253,7 +253,7 @@ def _two_digits(view: View, i: int) -> int:
     return byte(view, i) * 10 + byte(view, i + 1) - 528
 
 
-@fused
+@fuse
 def days_in_month(year: int, month: int) -> int:
     """The days of a month of the Gregorian calendar."""
     if month == 2:
@@ -261,7 +261,7 @@ def days_in_month(year: int, month: int) -> int:
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-@fused
+@fuse
 def days_since_epoch(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 to a Gregorian day, year >= 1; years here begin in March."""
     y = year - 1 if month <= 2 else year
@@ -269,7 +269,7 @@ def days_since_epoch(year: int, month: int, day: int) -> int:
     return y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
 
 
-@fused
+@fuse
 def _fraction(view: View, i: int) -> tuple[int, int, bool]:
     """The digits after a second's point: (end, milliseconds rounded down, whether exact)."""
     ms, count, exact = 0, 0, True
@@ -285,7 +285,7 @@ def _fraction(view: View, i: int) -> tuple[int, int, bool]:
     return i, ms, exact
 
 
-@fused
+@fuse
 def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
     """A time zone at i: (end, minutes east of UTC), end 0 if ill-formed."""
     c = byte(view, i)
@@ -300,7 +300,7 @@ def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
     return stop, -east if c == 45 else east
 
 
-@fused
+@fuse
 def _clock(view: View, i: int) -> int:
     """hh:mm:ss at i in seconds, or negative."""
     h, m, s = _two_digits(view, i), _two_digits(view, i + 3), _two_digits(view, i + 6)

@@ -18,7 +18,7 @@ from numba import types
 
 from levada.core.array_types import Bytes, Words
 from levada.core.event_time import MIN
-from levada.kernels import INT, U8, fused, kernel
+from levada.kernels import INT, U8, fuse, kernel
 from levada.kernels.text.byte_ops import COUNTED, SPACE, byte, is_in, routine, view_of
 from levada.kernels.text.literals import PENDING, STRING_CODE, Facets
 from levada.kernels.text.ntriples_scan import (
@@ -62,7 +62,7 @@ def _quoted_time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
     return (end, typed_instant(chunk.text, at + 1, close, code, power)) if end > 0 else (end, MIN)
 
 
-@fused
+@fuse
 def _time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
     """Reads the event time: (end, ms); integers are of units of 10**power ms, ``NO_TIME``: there is
     no time. A number without quotes follows a blank.
@@ -79,7 +79,7 @@ def _time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
     return (end, ms) if ms > MIN else (REFUSED, MIN)
 
 
-@fused
+@fuse
 def _stop(chunk: Chunk, at: int) -> int:
     """The dot, perhaps a comment, and the end of the line: its place."""
     at = skip(chunk, at)
@@ -94,7 +94,7 @@ def _stop(chunk: Chunk, at: int) -> int:
     return at if c == 10 or c == 13 else REFUSED
 
 
-@fused
+@fuse
 def _line(
     chunk: Chunk, at: int, quads: int, power: int
 ) -> tuple[int, Term, Term, Term, Term, Facets, int]:

@@ -13,7 +13,7 @@ the newline; so no scanner leaves the buffer. Cost: about a nanosecond a byte.
 from __future__ import annotations
 
 from levada.core.rdf_terms import RDF
-from levada.kernels import fused, part
+from levada.kernels import fuse, part
 from levada.kernels.text.byte_ops import (
     ALNUM,
     ALPHA,
@@ -109,7 +109,7 @@ def _iri_unusual(view: View, i: int) -> int:
     return end
 
 
-@fused
+@fuse
 def _scheme(view: View, i: int) -> int:
     """Past ``scheme:``, or REFUSED."""
     if not is_in(byte(view, i), ALPHA):
@@ -188,7 +188,7 @@ def scan_blank(view: View, i: int) -> int:
     return i
 
 
-@fused
+@fuse
 def _escape(view: View, i: int) -> tuple[int, bool]:
     """Past the backslash and the letter at i, and whether the canonical text writes it otherwise;
     else REFUSED.
@@ -228,7 +228,7 @@ def scan_string(view: View, i: int) -> tuple[int, bool]:
             return REFUSED, False
 
 
-@fused
+@fuse
 def _subtag(view: View, i: int) -> tuple[int, int, int, bool]:
     """Letters and digits from i on: (end, letters, digits, whether one is upper case)."""
     letters, numbers, upper = 0, 0, False
@@ -262,7 +262,7 @@ def scan_language(view: View, i: int) -> tuple[int, bool]:
     return i, upper
 
 
-@fused
+@fuse
 def _in_rdf(view: View, i: int) -> bool:
     """Whether the bytes at i may be the RDF namespace (langString, dirLangString need a tag)."""
     return bool(word(view, i + 32) == _RDF_TAIL)

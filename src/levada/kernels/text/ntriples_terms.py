@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.rdf_terms import Kind
-from levada.kernels import fused, part
+from levada.kernels import fuse, part
 from levada.kernels.text.byte_ops import (
     View,
     W,
@@ -155,7 +155,7 @@ def _resource(chunk: Chunk, at: int) -> Term:
     return _blank(chunk, at) if c == 95 else no_term(REFUSED)
 
 
-@fused
+@fuse
 def subject(chunk: Chunk, at: int) -> Term:
     """An IRI or blank node, likely the IRI of the line before."""
     entry = _STATE + _ENTRY * _SUBJECT
@@ -167,7 +167,7 @@ def subject(chunk: Chunk, at: int) -> Term:
     return term
 
 
-@fused
+@fuse
 def predicate(chunk: Chunk, at: int) -> Term:
     """An IRI, likely the one that followed the predicate of the line before last time."""
     at = skip(chunk, at)
@@ -187,7 +187,7 @@ def predicate(chunk: Chunk, at: int) -> Term:
     return term
 
 
-@fused
+@fuse
 def _copy_literal(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
     """A canonical copy of the literal from ``at`` in the side area: (offset or refusal, size)."""
     side = _reserve(chunk, 6 * (end - at))
@@ -202,7 +202,7 @@ def _copy_literal(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int
     return side, stop - side
 
 
-@fused
+@fuse
 def _suffix(chunk: Chunk, close: int, rewrite: bool) -> tuple[int, int, int, bool]:
     """Reads the suffix of a string: (end of the literal, code of its datatype, end of its canonical
     text, whether it is copied).
@@ -243,7 +243,7 @@ def _literal(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     return (end, offset, size, facets[0], x, y), facets
 
 
-@fused
+@fuse
 def object_(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     """Any term with its value."""
     at = skip(chunk, at)
@@ -261,7 +261,7 @@ def object_(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     return term, (0, 0.0, 0, 0)
 
 
-@fused
+@fuse
 def graph(chunk: Chunk, at: int, quads: int) -> Term:
     """The graph name of a quad, or nothing (the default graph)."""
     place = skip(chunk, at)

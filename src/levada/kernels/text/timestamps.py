@@ -24,7 +24,7 @@ import numpy.typing as npt
 from levada.core.array_types import Bytes
 from levada.core.event_time import MAX, MIN
 from levada.core.rdf_terms import MOST_CHARACTERS
-from levada.kernels import I64, INT, U8, inlined, kernel
+from levada.kernels import I64, INT, U8, inline, kernel
 from levada.kernels.text.byte_ops import View, byte, routine, view_of
 from levada.kernels.text.literals import (
     BOOLEAN_,
@@ -58,17 +58,17 @@ def _form(name: str, kind: int) -> int:
 _FORMS = np.array([*(_form(d[0], d[1]) for d in DATATYPES), 0], np.int64)
 
 
-@inlined
+@inline
 def _is_byte(view: View, at: int, end: int, c: int) -> bool:
     return at < end and byte(view, at) == c
 
 
-@inlined
+@inline
 def _digit(view: View, at: int, end: int) -> bool:
     return at < end and 48 <= byte(view, at) <= 57
 
 
-@inlined
+@inline
 def _digits_end(view: View, at: int, end: int) -> int:
     """Where the digits from ``at`` on end."""
     while _digit(view, at, end):
@@ -76,7 +76,7 @@ def _digits_end(view: View, at: int, end: int) -> int:
     return at
 
 
-@inlined
+@inline
 def _pair(view: View, at: int, end: int) -> int:
     """The two-digit number at ``at``, or -1."""
     if _digit(view, at, end) and _digit(view, at + 1, end):
@@ -84,7 +84,7 @@ def _pair(view: View, at: int, end: int) -> int:
     return -1
 
 
-@inlined
+@inline
 def _exponent(view: View, at: int, end: int) -> tuple[int, int]:
     """The exponent at ``at``: (value, end); without one (0, at). Large ones saturate."""
     if not (_is_byte(view, at, end, 101) or _is_byte(view, at, end, 69)):
@@ -138,7 +138,7 @@ def _number(view: View, at: int, end: int, power: int, signed: bool) -> tuple[in
     return (value if MIN < value < MAX else MIN), behind
 
 
-@inlined
+@inline
 def _days(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 in the Gregorian calendar; years begin in March, a leap day ends one."""
     y = year - 1 if month <= 2 else year
@@ -146,14 +146,14 @@ def _days(year: int, month: int, day: int) -> int:
     return 365 * y + y // 4 - y // 100 + y // 400 + (153 * m + 2) // 5 + day - 1 - 719_468
 
 
-@inlined
+@inline
 def _month_length(year: int, month: int) -> int:
     if month == 2:
         return 29 if (year % 4 == 0 and year % 100 != 0) or year % 400 == 0 else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-@inlined
+@inline
 def _zone(view: View, at: int, end: int) -> tuple[int, int]:
     """The zone at ``at``: (its offset in ms, end); nothing is UTC; MIN if it is out of range."""
     if _is_byte(view, at, end, 90):
@@ -169,7 +169,7 @@ def _zone(view: View, at: int, end: int) -> tuple[int, int]:
     return 0, at
 
 
-@inlined
+@inline
 def _part_of_date(view: View, at: int, end: int) -> int:
     """The month or day behind the ``-`` at ``at``, or -1; a ``-05:00`` there is a zone."""
     if _is_byte(view, at, end, 45) and not _is_byte(view, at + 3, end, 58):
@@ -177,7 +177,7 @@ def _part_of_date(view: View, at: int, end: int) -> int:
     return -1
 
 
-@inlined
+@inline
 def _year(view: View, at: int, end: int) -> tuple[int, int]:
     """The year at ``at``: (value, its end), an end of -1 if none is there."""
     first = at + int(_is_byte(view, at, end, 45))
@@ -190,7 +190,7 @@ def _year(view: View, at: int, end: int) -> tuple[int, int]:
     return (-year if first > at else year), stop
 
 
-@inlined
+@inline
 def _clock(view: View, at: int, end: int) -> tuple[int, int]:
     """The time of day behind the ``T`` or blank at ``at``: (ms, its end), ms of -1 if it is out of
     range, and an end of -1 if none is there.
@@ -245,7 +245,7 @@ def _parse_date(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
     return (value if MIN < value < MAX else MIN), at
 
 
-@inlined
+@inline
 def _trim_blanks(view: View, at: int, end: int) -> tuple[int, int]:
     """The text without blanks around it."""
     while _is_byte(view, at, end, 32) or _is_byte(view, at, end, 9):

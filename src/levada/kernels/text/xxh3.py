@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numba import types
 
 from levada.core.array_types import Bytes, Words
-from levada.kernels import I64, U8, fused, kernel, part
+from levada.kernels import I64, U8, fuse, kernel, part
 from levada.kernels.text.byte_ops import (
     LOW32,
     View,
@@ -192,7 +192,7 @@ def _finish(low: np.uint64, high: np.uint64, n: int, seed: np.uint64) -> Pair:
     return _avalanche(low + high), W(0) - _avalanche(mixed)
 
 
-@fused
+@fuse
 def _hash_to_128(a: View, i: int, n: int, seed: np.uint64) -> Pair:
     """Lengths 17 to 128: pairs of 16 bytes from both ends inwards, the innermost first."""
     low, high = W(n) * _P64_1, W(0)
@@ -287,7 +287,7 @@ def _plain_mix(a: View, i: int, secret: int) -> np.uint64:
     return _fold(word(a, i) ^ _S[secret], word(a, i + 8) ^ _S[secret + 8])
 
 
-@fused
+@fuse
 def _plain_to_128(a: View, i: int, n: int) -> np.uint64:
     """The 64-bit hash of 17 to 128 bytes."""
     h = W(n) * _P64_1 + _plain_mix(a, i, 0) + _plain_mix(a, i + n - 16, 16)

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.core.array_types import Doubles, Longs
-from levada.kernels import FLAG, I8, I32, I64, INT, inlined, kernel
+from levada.kernels import FLAG, I8, I32, I64, INT, inline, kernel
 
 LIMBS = 68
 _MASK = 0xFFFFFFFF
 _HIDDEN = 1 << 52
 
 
-@inlined
+@inline
 def _place(bits: int) -> tuple[int, int, int, int]:
     """Returns for a double's bits the first limb, and the contributions to three limbs, without the
     sign.
@@ -39,7 +39,7 @@ def _place(bits: int) -> tuple[int, int, int, int]:
     return exponent >> 5, low & _MASK, (low >> 32) + (high & _MASK), high >> 32
 
 
-@inlined
+@inline
 def _carry(limbs: Longs) -> int:
     """Carries all limbs to 0 <= limb < 2**32; returns the rest: below 0 if negative."""
     over = 0
@@ -50,7 +50,7 @@ def _carry(limbs: Longs) -> int:
     return over
 
 
-@inlined
+@inline
 def _round_to_double(total: Longs, limbs: Longs) -> float:
     """The double that is nearest to a number, ties to even; ``limbs`` is room to work in."""
     for i in range(LIMBS):
@@ -88,7 +88,7 @@ def _round_to_double(total: Longs, limbs: Longs) -> float:
     return -value if negative else value
 
 
-@inlined
+@inline
 def _carry_signed(limbs: Longs) -> None:
     """Makes room in the limbs; the last one takes the sign."""
     for i in range(LIMBS - 1):
@@ -181,7 +181,7 @@ def points_of(of: Longs, base: Longs, changes: Longs) -> Longs:
     return out
 
 
-@inlined
+@inline
 def _highest_limb(counts: Longs, low: int, top: int) -> int:
     while top >= low and counts[top] <= 0:
         top -= 1

@@ -52,7 +52,7 @@ class Params(NamedTuple):
         return self.range, self.step, self.t0, self.t0_given
 
     @classmethod
-    def of(cls, windows: Sequence[Window]) -> Params:
+    def from_windows(cls, windows: Sequence[Window]) -> Params:
         """Returns the table of these windows, in order.
 
         >>> Params.of([Window(WindowKind.RANGE, range=5)]).range.tolist()

@@ -55,7 +55,7 @@ def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]
         "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(token.lower())
     )
     if feature and not hint:
-        return _unsupported(feature, text, start)
+        return _unsupported_error(feature, text, start)
     if token in ("'", '"'):
         return QuerySyntaxError("This string is not closed.", span=_span(text, start), text=text)
     allowed = acceptable(text[:start])
@@ -81,7 +81,7 @@ def _explain_first_word(text: str, word: re.Match[str]) -> QueryError:
             f"{name} takes a query in brackets.", span=_span(text, start), text=text, hint=hint
         )
     if feature := REFUSED.get(name.lower()):
-        return _unsupported(feature, text, start)
+        return _unsupported_error(feature, text, start)
     close = difflib.get_close_matches(name.lower(), [w.lower() for w in _BEGINNINGS], n=1)
     hint = f"Did you mean {close[0].capitalize()}?" if close else ""
     message = f"No query begins with {name!r}."
@@ -122,7 +122,7 @@ def _types() -> list[str]:
     return [name.capitalize() for name in TYPES]
 
 
-def _unsupported(feature: str, text: str, start: int) -> UnsupportedError:
+def _unsupported_error(feature: str, text: str, start: int) -> UnsupportedError:
     message = f"{feature[0].upper()}{feature[1:]} is not there yet in CQL."
     return UnsupportedError(message, span=_span(text, start), text=text)
 

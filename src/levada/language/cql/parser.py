@@ -133,10 +133,10 @@ class _Build(lark.Transformer[Token, Any]):
     def script(self, meta: Meta, parts: list[Part | None]) -> list[Part]:
         return [part for part in parts if part is not None]
 
-    def asked(self, meta: Meta, parts: list[Any]) -> Part:
+    def query_statement(self, meta: Meta, parts: list[Any]) -> Part:
         return Part("query", _at(meta), (meta.start_pos, meta.end_pos), query=parts[1])
 
-    def declared(self, meta: Meta, parts: list[Any]) -> Part:
+    def table_statement(self, meta: Meta, parts: list[Any]) -> Part:
         return Part("table", _at(meta), schema=parts[1], query=parts[3])
 
     def vquery(self, meta: Meta, parts: list[Any]) -> Part:
@@ -160,16 +160,16 @@ class _Build(lark.Transformer[Token, Any]):
             )
         return Schema(str(name), relation, tuple(columns), _at(name))
 
-    def of_stream(self, meta: Meta, parts: list[Token]) -> bool:
+    def stream_kind(self, meta: Meta, parts: list[Token]) -> bool:
         return False
 
-    def of_relation(self, meta: Meta, parts: list[Token]) -> bool:
+    def relation_kind(self, meta: Meta, parts: list[Token]) -> bool:
         return True
 
     def column_type(self, meta: Meta, parts: list[Any]) -> tuple[str, LiteralType]:
         return str(parts[0]), LiteralType(TYPES[parts[1].lower()])
 
-    def streamed(self, meta: Meta, parts: list[Any]) -> Statement:
+    def stream_query(self, meta: Meta, parts: list[Any]) -> Statement:
         return Statement(str(parts[0]).capitalize(), parts[1], self.text, _at(meta))
 
     def relation(self, meta: Meta, parts: list[Any]) -> Statement:
@@ -178,16 +178,16 @@ class _Build(lark.Transformer[Token, Any]):
     def combine(self, meta: Meta, parts: list[Any]) -> Combination:
         return Combination(Operator(str(parts[1]).capitalize()), parts[0], parts[2], _at(parts[1]))
 
-    def named(self, meta: Meta, parts: list[Token]) -> Table:
+    def name_operand(self, meta: Meta, parts: list[Token]) -> Table:
         return Table(str(parts[0]), WindowSpec(WindowWord.NONE), str(parts[0]), None, _at(meta))
 
-    def selected(self, meta: Meta, parts: list[Select]) -> Table:
-        return self._bracketed(Statement(None, parts[0], self.text, _at(meta)), meta)
+    def select_operand(self, meta: Meta, parts: list[Select]) -> Table:
+        return self._table_of_query(Statement(None, parts[0], self.text, _at(meta)), meta)
 
-    def bracketed(self, meta: Meta, parts: list[Statement]) -> Table:
-        return self._bracketed(parts[0], meta)
+    def query_operand(self, meta: Meta, parts: list[Statement]) -> Table:
+        return self._table_of_query(parts[0], meta)
 
-    def _bracketed(self, query: Statement, meta: Meta) -> Table:
+    def _table_of_query(self, query: Statement, meta: Meta) -> Table:
         return Table("", WindowSpec(WindowWord.NONE), "", query, _at(meta))
 
     def select(self, meta: Meta, parts: list[Any]) -> Select:
@@ -217,7 +217,7 @@ class _Build(lark.Transformer[Token, Any]):
         window = window or WindowSpec(WindowWord.NONE, span=_at(meta))
         return Table(str(stream), window, str(alias or stream), None, _at(meta))
 
-    def nested(self, meta: Meta, parts: list[Any]) -> Table:
+    def query_table(self, meta: Meta, parts: list[Any]) -> Table:
         query, window, _, alias = parts
         return Table(
             "", window or WindowSpec(WindowWord.NONE, span=_at(meta)), str(alias), query, _at(meta)
@@ -226,7 +226,7 @@ class _Build(lark.Transformer[Token, Any]):
     def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         return WindowSpec(WindowWord.RANGE, range=parts[1], slide=parts[3] or 0, span=_at(meta))
 
-    def unbounded(self, meta: Meta, parts: list[Token]) -> WindowSpec:
+    def unbounded_window(self, meta: Meta, parts: list[Token]) -> WindowSpec:
         return WindowSpec(WindowWord.UNBOUNDED, span=_at(meta))
 
     def now(self, meta: Meta, parts: list[Token]) -> WindowSpec:
@@ -235,7 +235,7 @@ class _Build(lark.Transformer[Token, Any]):
     def rows(self, meta: Meta, parts: list[Token]) -> WindowSpec:
         return WindowSpec(WindowWord.ROWS, rows=self._count(parts[1]), span=_at(meta))
 
-    def partitioned(self, meta: Meta, parts: list[Any]) -> WindowSpec:
+    def partition_window(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         columns = tuple(part for part in parts if isinstance(part, Column))
         return WindowSpec(
             WindowWord.ROWS, rows=self._count(parts[-1]), partition=columns, span=_at(meta)
@@ -281,14 +281,14 @@ class _Build(lark.Transformer[Token, Any]):
     def both(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation("and", (parts[0], parts[2]), _at(meta))
 
-    def negated(self, meta: Meta, parts: list[Any]) -> Operation:
+    def not_condition(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation("not", (parts[1],), _at(meta))
 
-    def compared(self, meta: Meta, parts: list[Any]) -> Operation:
+    def compare(self, meta: Meta, parts: list[Any]) -> Operation:
         operator = "<>" if parts[1] == "!=" else str(parts[1])
         return Operation(operator, (parts[0], parts[2]), _at(meta))
 
-    def contained(self, meta: Meta, parts: list[Any]) -> Operation:
+    def in_list(self, meta: Meta, parts: list[Any]) -> Operation:
         value, negated, _, *others = parts
         return self._perhaps(negated, Operation("in", (value, *others), _at(meta)), meta)
 
@@ -302,10 +302,10 @@ class _Build(lark.Transformer[Token, Any]):
     def _perhaps(self, negated: Token | None, condition: Operation, meta: Meta) -> Operation:
         return Operation("not", (condition,), _at(meta)) if negated else condition
 
-    def computed(self, meta: Meta, parts: list[Any]) -> Operation:
+    def arithmetic(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[1]), (parts[0], parts[2]), _at(meta))
 
-    def signed(self, meta: Meta, parts: list[Any]) -> Operation:
+    def signed_operand(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[0]), (parts[1],), _at(meta))
 
     def column(self, meta: Meta, parts: list[Token]) -> Column:
@@ -333,7 +333,7 @@ class _Build(lark.Transformer[Token, Any]):
     def call(self, meta: Meta, parts: list[Any]) -> Call:
         return Call(str(parts[0]), parts[2], parts[1] is not None, _at(meta))
 
-    def grouped(self, meta: Meta, parts: list[Expression]) -> Expression:
+    def brackets(self, meta: Meta, parts: list[Expression]) -> Expression:
         return parts[0]
 
 

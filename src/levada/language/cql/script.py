@@ -46,7 +46,7 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
     open_: Part | None = None
     for part in parts:
         if (open_ is not None) != (part.kind == "vtable"):
-            raise _unpaired(open_ or part, text)
+            raise _unpaired_error(open_ or part, text)
         match part:
             case Part("vquery"):
                 open_ = part
@@ -74,12 +74,12 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
                     text=text,
                 )
     if open_ is not None:
-        raise _unpaired(open_, text)
+        raise _unpaired_error(open_, text)
     _check_names([*(d.schema for d in declared), *(v.schema for v in views)], text)
     return Script(tuple(declared), tuple(views), tuple(queries))
 
 
-def _unpaired(part: Part, text: str) -> QuerySyntaxError:
+def _unpaired_error(part: Part, text: str) -> QuerySyntaxError:
     missing = "no vquery before it" if part.kind == "vtable" else "no vtable after it"
     return QuerySyntaxError(f"This {part.kind} has {missing}.", span=part.span, text=text)
 

@@ -35,12 +35,12 @@ def readings(unit: ast.QueryUnit) -> Readings:
     if unit.where is not None:
         _group(unit.where, sources, default=True)
     tops = [*unit.modifiers.having, *(key.expression for key in unit.modifiers.order_by)]
-    for expression in [*tops, *_projected(unit.form)]:
+    for expression in [*tops, *_select_expressions(unit.form)]:
         _expression(expression, sources, default=True)
     return sources
 
 
-def _projected(form: ast.Form) -> Iterator[ast.Expression]:
+def _select_expressions(form: ast.Form) -> Iterator[ast.Expression]:
     if isinstance(form, ast.Select):
         yield from (item.expression for item in form.projection or () if item.expression)
 
@@ -58,7 +58,7 @@ def _group(group: ast.Group, sources: Readings, *, default: bool) -> None:
                 _expression(expression, sources, default=default)
             case ast.SubSelect(select, where, modifiers, _):
                 _group(where, sources, default=default)
-                for inside in (*modifiers.having, *_projected(select)):
+                for inside in (*modifiers.having, *_select_expressions(select)):
                     _expression(inside, sources, default=default)
             case _:
                 for inner in groups_of(element):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.core.frozen import frozen
-from levada.errors import Span, pointed, shortened
+from levada.errors import Span, point_at, shorten
 
 MAX_SHOWN = 10  # warnings of a query
 MAX_SENTENCE = 400  # characters of a message, and of a hint
@@ -39,9 +39,9 @@ class QueryWarning:
           ASK {}
               ^
         """
-        message, hint = (shortened(each, MAX_SENTENCE) for each in (self.message, self.hint))
+        message, hint = (shorten(each, MAX_SENTENCE) for each in (self.message, self.hint))
         where = f"Warning: line {self.span.line}, column {self.span.column}: {message}"
-        return "\n".join([where, *pointed(text, self.span), *([hint] if hint else [])])
+        return "\n".join([where, *point_at(text, self.span), *([hint] if hint else [])])
 
 
 def show_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:

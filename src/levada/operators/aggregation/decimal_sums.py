@@ -180,7 +180,7 @@ class Totals:
         flags[list(self.large)] = True
         return flags
 
-    def of(self, at: int) -> Decimal:
+    def exact_sum(self, at: int) -> Decimal:
         """A group's exact sum."""
         exact = Decimal(total(self.limbs, self.ints, at)).scaleb(-SCALE, EXACT)
         return EXACT.add(exact, self.large[at]) if at in self.large else exact
@@ -192,7 +192,7 @@ class Totals:
         high, low = self.ints
         if not self.has_non_integers[at].any():
             return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
-        return np.array([double(self.of(i)) for i in at.tolist()], np.float64)
+        return np.array([double(self.exact_sum(i)) for i in at.tolist()], np.float64)
 
 
 def finish(
@@ -203,7 +203,7 @@ def finish(
     """
     hard: dict[int, str] = {}
     for i in at.tolist():
-        exact = totals.of(i)
+        exact = totals.exact_sum(i)
         if divisors is not None:
             exact = cut(EXACT.divide(exact, Decimal(int(divisors[i]))))
         _write(columns, i, exact, Kind.DECIMAL, hard)
@@ -218,7 +218,7 @@ def write_integer_sums(
     """
     hard: dict[int, str] = {}
     for i in at.tolist():
-        _write(columns, i, totals.of(i), Kind.INTEGER, hard)
+        _write(columns, i, totals.exact_sum(i), Kind.INTEGER, hard)
         if bounded and i in hard:
             columns["k"][i] = Kind.UNBOUND
     return {} if bounded else hard

@@ -38,7 +38,7 @@ def concatenate(
     texts = column(rows, spec.slot, pool).texts()
     parts = pl.DataFrame({"group": codes, "part": texts.str.extract(_STRING)}).sort("group", "part")
     between = str(Literal(spec.separator))[1:-1]
-    parts = _bounded(parts, g, len(between.encode()), pool.spent.account())
+    parts = _check_lengths(parts, g, len(between.encode()), pool.spent.account())
     joined = parts.group_by("group", maintain_order=True).agg(
         pl.col("part").str.join(between, ignore_nulls=False)
     )
@@ -46,7 +46,7 @@ def concatenate(
     return _literals(whole, pool)
 
 
-def _bounded(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.DataFrame:
+def _check_lengths(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.DataFrame:
     """Returns the parts, null in the groups whose text would be too long. Raises
     ``ExcessError``.
     """

@@ -114,7 +114,7 @@ def best_values(
         runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
     )
     _remember(key, state, values, w, runs=runs, best=spec.function, pool=pool)
-    best = runs.placed(before, after)
+    best = runs.put_values(before, after)
     return {
         prefix + n: _take(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
     }

@@ -127,7 +127,7 @@ def double_sums(
         len(changed),
     )
     counters.insert(state, key, rest, partial(counters.add, by=(col.SUM,), sums=(col.COUNT,)))
-    return runs.placed(before, after)
+    return runs.put_values(before, after)
 
 
 def large_at(

@@ -74,7 +74,7 @@ class Runs:
         """The first change of each run."""
         return np.flatnonzero(starts_segment(self.run))
 
-    def placed(self, base: Column, values: Column) -> Column:
+    def put_values(self, base: Column, values: Column) -> Column:
         """Puts values at points: previous values and the values after each run."""
         out = np.empty(self.groups + len(self.of), values.dtype)
         out[self.before], out[self.after] = base, values

@@ -72,7 +72,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
             made = [_of_slices(node, each, pool) for each in sums]
             out = concat(made) if made else None
         else:
-            parts += [each.of_reports(each.parts) for each in sums]
+            parts += [each.copy_to_reports(each.parts) for each in sums]
             out = _by_ranges(node, parts, calendar, env)
     report_buffer.forget(state, key, calendar.last_made)
     apart.forget()
@@ -84,7 +84,7 @@ def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: TermLookup) -> Frame:
     for all windows in which the same slices count.
     """
     none = np.zeros(sums.parts.n, np.int64)
-    return sums.of_reports(finish_groups(node, node.step, sums.parts.with_(r=none), pool))
+    return sums.copy_to_reports(finish_groups(node, node.step, sums.parts.with_(r=none), pool))
 
 
 def _by_ranges(
@@ -131,7 +131,7 @@ def at_once(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup) -> Frame | 
     return frame if is_folded(frame) else fold(node, frame, pool, 1.0)
 
 
-def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
+def mark_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
     """Whether, for each partial that ``fold`` makes of these rows, all of its rows are in the
     partial's key group.
     """
@@ -145,7 +145,7 @@ def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
 def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.NDArray[np.int64]]:
     """The rows that count at some time, the partial of each, and the first row of each partial."""
     step = node.step
-    rows = report_buffer.timed(
+    rows = report_buffer.rows_by_interval(
         frame, *exact_interval(frame, node.input_layouts[0], node.windows, step.rows)
     )
     codes, first = group(

@@ -36,7 +36,7 @@ class Part:
     groups: Bools | None = None
     _order: tuple[Ints, Longs] | None = None
 
-    def of(self, some: Range, slots: range) -> Frame:
+    def select_range(self, some: Range, slots: range) -> Frame:
         """Returns the rows whose keys are in a range."""
         if self.cut.within(some):
             return self._rows_of_groups(self.rows)
@@ -57,7 +57,7 @@ class Part:
         return rows if self.groups is None else rows.where(self.groups[rows[col.PLACE]])
 
 
-def of_piece(state: State, piece: StatePart) -> Part:
+def read_piece(state: State, piece: StatePart) -> Part:
     """A piece of state."""
     state.touched += piece.rows
     return Part(state.frame(piece), Range(piece.depth, piece.prefix), state.groups(piece))
@@ -74,6 +74,6 @@ def in_ranges(
     deep = (size // theta).bit_length() if size > 2 * theta else 0
     for prefix in range(1 << deep):
         some = Range(deep, prefix)
-        range_rows = [rows for part in parts if (rows := part.of(some, slots)).n]
+        range_rows = [rows for part in parts if (rows := part.select_range(some, slots)).n]
         if range_rows:
             yield some, range_rows

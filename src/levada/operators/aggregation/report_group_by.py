@@ -49,7 +49,7 @@ def partials(
     """One partial per (member, group, report) of report rows; None if they are more than ``most``
     of the rows. They are of no partition-group until they are sent.
     """
-    keyed = _grouped(node.step, frame)
+    keyed = _group_rows(node.step, frame)
     if len(keyed[2]) > most * frame.n:
         return None
     return _fold_groups(node.step, frame, pool, keyed).drop(col.PLACE)
@@ -66,7 +66,7 @@ def values(node: PlanNode[s.RGroup], frame: Frame, most: float) -> Frame | None:
 _Grouped = tuple[Key, Ints, Longs]
 
 
-def _grouped(step: s.RGroup, frame: Frame) -> _Grouped:
+def _group_rows(step: s.RGroup, frame: Frame) -> _Grouped:
     """The key of each row by its report, the number of its group, and the first row of each."""
     key = with_report(key_of(frame, step.keys), frame)
     return (key, *group(*key))
@@ -75,7 +75,7 @@ def _grouped(step: s.RGroup, frame: Frame) -> _Grouped:
 def _fold_groups(
     step: s.RGroup, frame: Frame, pool: TermLookup, keyed: _Grouped | None = None
 ) -> Frame:
-    key, codes, first = keyed or _grouped(step, frame)
+    key, codes, first = keyed or _group_rows(step, frame)
     kept = group_columns(frame, step.keys, first)
     sums = _fold_distinct(step, frame, key, codes=codes, g=len(first), pool=pool)
     return Frame({**kept, "r": frame["r"][first], **sums}, len(first))

@@ -78,7 +78,7 @@ class Slices:
         """How many partials there are: of slices or of their cells."""
         return len(self.first) if self.cells is None else len(self.cells.nodes.nodes)
 
-    def of_times(self) -> Frame:
+    def distinct_times(self) -> Frame:
         """A row of each way in which slices lie in time, with the times of the slices."""
         at = self.times[1]
         return self.rows.take(self.first[at]).with_(**{n: c[at] for n, c in self.cut.items()})
@@ -95,7 +95,7 @@ class _Folded:
     pool: TermLookup
     known: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
-    def of(self, reader: Reader) -> Columns:
+    def reader_columns(self, reader: Reader) -> Columns:
         """The columns of all aggregates of a reader: of slices, if its state is these, else of
         their cells.
         """
@@ -161,7 +161,7 @@ def slice_for_readers(
         return None
     if matched is not None and leaf is not None and len(kept) < len(readers.readers):
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
-        cells = Cells.over(matched.wanting, leaf[slices.first], beside)
+        cells = Cells.ancestors_of(matched.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
     served = readers.readers if len(slices.first) <= int(most * wanted) else kept
     return Sliced(served, _partials(served, _Folded(node, slices, pool)))
@@ -226,7 +226,7 @@ def _as_slices(reader: Reader, folded: _Folded) -> Frame:
     slices, node = folded.slices, folded.node
     cells = _cells(reader, slices)
     at, begin, end = _spans(reader, folded, cells)
-    parts = Frame(folded.of(reader), len(slices.first))
+    parts = Frame(folded.reader_columns(reader), len(slices.first))
     there = np.flatnonzero(begin[at] < end[at])
     alike = slices.rows.take(slices.first[there]).with_(
         **{name: times[there] for name, times in slices.cut.items()}
@@ -252,14 +252,14 @@ def _spans(reader: Reader, folded: _Folded, cells: Frame | None) -> tuple[Ints, 
     """
     slices, node = folded.slices, folded.node
     if reader.pick is None or cells is None:
-        return slices.times[0], *spans(reader, slices.of_times(), node)
+        return slices.times[0], *spans(reader, slices.distinct_times(), node)
     wants = wants_of(reader.panes, reader.pick, folded.pool.seed)
     leaf = wants.leaves(cells)
     masks = np.where(leaf < 0, 0, wants.masks[leaf])
     times = slices.times[0].astype(np.int64)
     codes, first = group(times.view(np.uint64), masks.view(np.uint64))
     slice_masks = masks[first]
-    ways = slices.of_times().take(times[first])
+    ways = slices.distinct_times().take(times[first])
     return codes, *spans(reader, ways, node, lambda at, op: wants.is_wanted(slice_masks[at], op))
 
 
@@ -275,7 +275,7 @@ def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     kept = group_columns(rows, reader.panes.step.keys, whose)
     kept["op"] = intervals.op[when]
     kept |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
-    parts = Frame(folded.of(reader), slices.parts)
+    parts = Frame(folded.reader_columns(reader), slices.parts)
     specs = reader.panes.step.aggregates
     sums = sum_partials(parts, part, codes, len(panes), specs, pool=folded.pool)
     return Frame(kept | sums, len(panes))
@@ -285,17 +285,17 @@ def _member_intervals(
     reader: Reader, slices: Slices, node: PlanNode
 ) -> tuple[Longs, Longs, Intervals]:
     """(slice or cell, interval): when each counts for whom."""
-    times, ways = slices.times[0], slices.of_times()
+    times, ways = slices.times[0], slices.distinct_times()
     if slices.cells is None:
-        offsets, intervals = Intervals.of_all(reader, ways, node)
+        offsets, intervals = Intervals.for_all_members(reader, ways, node)
         part = np.repeat(np.arange(len(times)), np.diff(offsets)[times])
         at = intervals.number[ranges(offsets[times], np.diff(offsets)[times])]
     else:
-        part, picked = slices.cells.of(reader)
+        part, picked = slices.cells.member_nodes(reader)
         chosen, member = fan_out(picked, reader.edge.fan)
         part = part if chosen is None else part[chosen]
         time = times[slices.cells.nodes.slices[part]].astype(np.int64)
-        entry, intervals = Intervals.of_some(reader, ways, node, time, member)
+        entry, intervals = Intervals.for_members(reader, ways, node, time, member)
         at = intervals.number[entry]
     there = at >= 0
     return part[there], at[there], intervals

@@ -54,7 +54,9 @@ def _evaluate_plain_texts(
         if len(suited_rows) == texts.height
         else texts.to_series().gather(suited_rows)
     )
-    done = _run(function, some.str.slice(1).str.head(-1), arguments, account.at(suited_rows))
+    done = _run(
+        function, some.str.slice(1).str.head(-1), arguments, account.select_rows(suited_rows)
+    )
     if done is None:
         return rows[:0]
     known = done.is_not_null()
@@ -82,7 +84,7 @@ def _by_pattern(
         read = {i: value for i in at if (value := _text(distinct[i][0])) is not None}
         texts = pl.Series([v.lexical for v in read.values()], dtype=pl.String)
         pattern_rows = rows if len(by_pattern) == 1 else rows[np.isin(codes, at)]
-        done = _run(function, texts, pattern, account.at(pattern_rows))
+        done = _run(function, texts, pattern, account.select_rows(pattern_rows))
         if done is None:
             continue
         for (i, value), made in zip(read.items(), done.to_list(), strict=True):

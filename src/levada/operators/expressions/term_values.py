@@ -155,12 +155,12 @@ def gather(column: Column, rows: Longs | None) -> Column:
         column.values()  # a small table of parameters is read once, not in each row
     source = column.shipped_texts if column.text is not None else None
 
-    def picked() -> pl.Series:
+    def pick() -> pl.Series:
         texts = source() if source else None
         assert texts is not None, "a column with texts has texts"
         return texts.gather(rows)
 
-    return _gather_columns(column, rows, picked if source else None)
+    return _gather_columns(column, rows, pick if source else None)
 
 
 def broadcast(column: Column, n: int) -> Column:

@@ -62,7 +62,7 @@ class Alike:
     size: Longs
 
     @staticmethod
-    def of(groups: Sequence[Sequence[Term]], seed: int) -> Alike:
+    def from_classes(groups: Sequence[Sequence[Term]], seed: int) -> Alike:
         """Builds the table of these classes, which are disjoint."""
         table, _ = table_of([term for group in groups for term in group], seed)
         sizes = np.array([len(group) for group in groups], np.int64)
@@ -108,7 +108,7 @@ class AlternativeTable:
     texts: dict[int, str]
 
     @staticmethod
-    def of(
+    def build(
         node: PlanNode[s.Entailed],
         chosen: Sequence[int],
         patterns: Sequence[Sequence[int]],
@@ -144,7 +144,7 @@ class AlternativeTable:
                 [way.form for way, _, _ in every], np.arange(len(step.forms) + 1)
             ).astype(np.int64),
             table,
-            Alike.of(step.alike, seed),
+            Alike.from_classes(step.alike, seed),
             texts if len(texts) <= MOST_COUNTED else {},
         )
 

@@ -57,10 +57,10 @@ class PatternTable:
         assert len(set(zip(patterns, repeats, strict=True))) == len(patterns), (
             "the patterns of a table are distinct"
         )
-        return PatternTable.of(records_of(patterns, repeats, seed))
+        return PatternTable.from_records(records_of(patterns, repeats, seed))
 
     @staticmethod
-    def of(records: npt.NDArray[np.int64]) -> PatternTable:
+    def from_records(records: npt.NDArray[np.int64]) -> PatternTable:
         """A table of distinct patterns by their records."""
         bits = max(6, (2 * len(records)).bit_length())
         masks = np.unique(records[:, SHAPE] & 0xFF)

@@ -45,11 +45,11 @@ class Patterns:
     texts: tuple[str, ...]
     lasting: Patterns | None = None
 
-    def each(self) -> Iterator[Patterns]:
+    def tables(self) -> Iterator[Patterns]:
         """Yields this table and the lasting one."""
         yield self
         if self.lasting is not None:
-            yield from self.lasting.each()
+            yield from self.lasting.tables()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +231,7 @@ def _build_many(
         if len(members):
             order = np.argsort(numbers, kind="stable")
             matches.append((node, numbers[order], members.astype(np.int32)[order]))
-    return Patterns(PatternTable.of(records), tuple(matches), (), (), ())
+    return Patterns(PatternTable.from_records(records), tuple(matches), (), (), ())
 
 
 def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
@@ -278,7 +278,7 @@ def _ways(
         ]
         for m in members
     ]
-    return AlternativeTable.of(node, members, numbers, seed)
+    return AlternativeTable.build(node, members, numbers, seed)
 
 
 def _legs(step: s.Step) -> tuple[tuple[int, int, int], ...]:

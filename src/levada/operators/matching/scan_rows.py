@@ -58,7 +58,7 @@ def match_(
             yield ways.node, frame
     if patterns.stars and len(rows):
         assert subjects is not None, "a stream of stars has closed elements"
-        legs = Legs.of(rows, starts, subjects, triples)
+        legs = Legs.from_matches(rows, starts, subjects, triples)
         for star, of_leg in patterns.stars:
             op, leg_triples = stars(star.step, of_leg, legs, triples)
             if len(op):

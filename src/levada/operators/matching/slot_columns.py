@@ -65,9 +65,11 @@ def term_slot(
             hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
             if len(hard):
                 at = rows[hard]
-                pool.add(Terms.of(term.x[at], term.y[at], term.off[at], term.len[at], buffer))
+                pool.add(
+                    Terms.from_texts(term.x[at], term.y[at], term.off[at], term.len[at], buffer)
+                )
     if Facet.TEXT in facets:
-        pool.add(Terms.of(x, y, term.off.take(rows), term.len.take(rows), buffer))
+        pool.add(Terms.from_texts(x, y, term.off.take(rows), term.len.take(rows), buffer))
     if not (Facet.ID in facets or Facet.TEXT in facets):
         del out[col.x(i)], out[col.y(i)]
     return out

@@ -42,7 +42,7 @@ class Legs:
     starts: Longs
 
     @staticmethod
-    def of(rows: Longs, starts: Longs, subjects: Ints, triples: Triples) -> Legs:
+    def from_matches(rows: Longs, starts: Longs, subjects: Ints, triples: Triples) -> Legs:
         """Returns the legs of a result of ``PatternTable.match``; ``subjects`` numbers each
         triple's subject.
         """

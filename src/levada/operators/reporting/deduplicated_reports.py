@@ -161,7 +161,7 @@ def _of_each(
         schedules = replace(node.schedules, of_member=node.schedules.of_member[below])
         wide = replace(
             node, id=picks.id, alive=picks.alive, members=picks.members,
-            windows=node.windows.at(below), schedules=schedules,
+            windows=node.windows.select_members(below), schedules=schedules,
         )  # fmt: skip
         rows = project_for_consumer(every.visible(), without_fan(consumer), node.layout)
         row, member = match_picks(picks, rows, pool)
@@ -180,7 +180,7 @@ def _readers(node: PlanNode[s.Report], shares: SharingDemand, seed: int) -> Read
     forms, classes = list[Form](), [np.empty(0, np.int64)]
     for first, one in number_forms(node, shares):
         joined = replace(one, node_members=below[one.node_members].astype(np.int64))
-        forms.append(Form.of_side(joined, 0, first))
+        forms.append(Form.from_join_side(joined, 0, first))
         classes.append(class_of[one.node_members])
     of = np.concatenate(classes)
     predicates = tuple(group_predicates(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))

@@ -111,7 +111,7 @@ class Calendar:
         t, members = self.table, np.arange(len(x), dtype=np.int32)
         opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # its ``enter`` is the close
         return enter(
-            opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
+            opening, t.range[j], t.step[j], t.t0[j], t.has_t0[j], np.zeros_like(t.to[j]), members, x
         )
 
     def keep_counting_rows(self, rows: Frame) -> Frame:
@@ -143,7 +143,7 @@ class Calendar:
         return np.where(self.node.alive, self.high, MAX)
 
     @cached_property
-    def of(self) -> npt.NDArray[np.int64]:
+    def schedules(self) -> npt.NDArray[np.int64]:
         """Returns the schedule of each member; members with equal schedules in this epoch have the
         first one's.
         """
@@ -157,16 +157,16 @@ class Calendar:
         """Whether the node's queries have no windows."""
         return not self.kinds
 
-    def of_member(self, member: int) -> Times:
+    def member_reports(self, member: int) -> Times:
         """Returns the due reports of a member, including empty ones."""
         if self.timeless:
             return np.full(int(self.answered[member]), TIMELESS, np.int64)
-        return self.reports(int(self.of[member])).times
+        return self.reports(int(self.schedules[member])).times
 
     def reports(self, schedule: int) -> Reports:
         """The due reports of a schedule."""
         if schedule not in self._lists:
-            member = int(np.argmax(self.of == schedule))
+            member = int(np.argmax(self.schedules == schedule))
             low, high = int(self.low[member]), int(self.high[member])
             listed, ended = self.node.schedules.distinct[schedule], bool(self.ended[member])
             with self._attribute_to_member(member):
@@ -241,7 +241,7 @@ class Calendar:
         report.
         """
         op, s, e = _columns(parts)
-        many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
+        many, of = np.concatenate([_stands_for(part) for part in parts]), self.schedules[op]
         times, rows = [_NO_TIME], [_NO_TIME]
         each, span = np.zeros(len(op)), np.zeros(len(self.low), np.int64)
         for schedule in np.unique(of):
@@ -252,7 +252,7 @@ class Calendar:
             np.add.at(change, first, many[at])
             np.subtract.at(change, last, many[at])
             each[at] = np.maximum(last - first, 0)
-            span[self.of == schedule] = np.ptp(due) if len(due) else 0
+            span[self.schedules == schedule] = np.ptp(due) if len(due) else 0
             times.append(due)
             rows.append(np.cumsum(change)[:-1])
         self._check_rate(op, many, each, span)
@@ -263,7 +263,7 @@ class Calendar:
         return self._from_lists(op, s, e) if enumerated else self._from_closes(op, s, e)
 
     def _from_lists(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
-        of = self.of[op]
+        of = self.schedules[op]
         rows: list[Longs] = []
         times: list[Times] = []
         for schedule in np.unique(of):
@@ -280,7 +280,7 @@ class Calendar:
         times: list[Times] = []
         said = self._report_windows
         for j in said:
-            closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+            closes = (t.range[j], t.step[j], t.t0[j], t.has_t0[j])
             row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
             for i in said[: said.index(j)]:
                 new = ~self._is_close(i, op[row], r)
@@ -305,20 +305,20 @@ class Calendar:
             e,
             self.low,
             self.high,
-            (t.range[j], t.step[j], t.t0[j], t.given[j]),
+            (t.range[j], t.step[j], t.t0[j], t.has_t0[j]),
         )
 
     def _is_close(self, j: int, op: Ints, r: Times) -> npt.NDArray[np.bool_]:
         t = self.table
         first = t.t0[j][op] + t.range[j][op]
         on_grid = (r - first) % t.step[j][op] == 0
-        close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
+        close: npt.NDArray[np.bool_] = on_grid & (~t.has_t0[j][op] | (r >= first))
         return close
 
     def after(self, op: Ints, r: Times, enumerated: bool) -> Times:
         """The report that follows each report r of members ``op``; MAX where not yet known."""
         out = np.full(len(r), MAX, np.int64)
-        of = self.of[op]
+        of = self.schedules[op]
         for schedule in np.unique(of):
             distinct = self.node.schedules.distinct[schedule]
             reports = self.reports(int(schedule)) if enumerated else None
@@ -343,14 +343,14 @@ class Calendar:
         j, t = self.kinds.index(WindowKind.CLOCK), self.table
         # its enter is the first close at or after
         closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
-        return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
+        return enter(closed, t.range[j], t.step[j], t.t0[j], t.has_t0[j], t.to[j], op, times)
 
     def first_report(self, op: Ints, times: Times) -> Times:
         """The first due report of members ``op`` at or after these instants, of listed reports; MAX
         where none is due yet.
         """
         out = np.full(len(times), MAX, np.int64)
-        of = self.of[op]
+        of = self.schedules[op]
         for schedule in np.unique(of):
             at = of == schedule
             out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
@@ -361,8 +361,10 @@ class Calendar:
         (+1), and where they are all empty again (-1), as far as reports are due.
         """
         members, times, signs = [_NO_MEMBER], [_NO_TIME], [np.empty(0, np.int8)]
-        for schedule in np.unique(self.of).tolist() if self.any_due else []:
-            members_ = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+        for schedule in np.unique(self.schedules).tolist() if self.any_due else []:
+            members_ = np.flatnonzero((self.schedules == schedule) & self.node.alive).astype(
+                np.int32
+            )
             for sign, at in zip((1, -1), self.reports(schedule).covered, strict=True):
                 low, high = (int(t[members_].max(initial=MIN)) for t in (self.low, self.high))
                 due = at[(at > low) & (at <= high) & (at < MAX)]
@@ -380,8 +382,8 @@ class Calendar:
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
         members: list[Ints] = []
         times: list[Times] = []
-        for schedule in np.unique(self.of).tolist() if self.any_due else []:
-            living = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+        for schedule in np.unique(self.schedules).tolist() if self.any_due else []:
+            living = np.flatnonzero((self.schedules == schedule) & self.node.alive).astype(np.int32)
             if not len(living):
                 continue
             reports = self.reports(schedule)

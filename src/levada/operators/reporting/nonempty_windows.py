@@ -52,7 +52,7 @@ class NonEmpty:
     postponed_after: Times
 
     @staticmethod
-    def of(kept: Sequence[Frame], members: int) -> NonEmpty:
+    def restore(kept: Sequence[Frame], members: int) -> NonEmpty:
         """Restores the value from kept frames."""
         held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
         last, until = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
@@ -132,7 +132,7 @@ def _in_spans(
     t, (of, start, end) = node.windows, spans
     closes_of = []
     for j in closing if len(of) else ():
-        closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+        closes = (t.range[j], t.step[j], t.t0[j], t.has_t0[j])
         spans_of = Frame(
             {"op": of, col.BEGIN: start, col.END: np.minimum(end, latest[of] + 1)}, len(of)
         )
@@ -227,7 +227,7 @@ def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
     # its enter is the first close at or after
     closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
     return enter(
-        closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times
+        closed, t.range[j], t.step[j], t.t0[j], t.has_t0[j], np.zeros_like(t.to[j]), op, times
     )
 
 

@@ -55,7 +55,7 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> 
     if step.seed is not None:
         endpoints[step.seed] = _is_seed(terms, _input(node, inputs, last))
     sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
-    i, j = _connected(step, *sides, zero, endpoints, most=most)
+    i, j = _find_connected(step, *sides, zero, endpoints, most=most)
     if len(i) > most:
         raise too_many(node, terms["op"][i], env.limits)
     return _pairs(node, step, terms, i, j) if len(i) else None
@@ -77,7 +77,7 @@ def _key(terms: Frame) -> r.Key:
     return r.with_report(key, terms) if "r" in terms else key
 
 
-def _connected(
+def _find_connected(
     step: s.Closure, sources: Ints, targets: Ints, zero: Bools, endpoints: list[Bools], *, most: int
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has

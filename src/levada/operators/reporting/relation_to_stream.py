@@ -116,7 +116,7 @@ def _spans(
         _, left = exact_interval(frame.drop(col.UNTIL), layout, node.windows, windows)
         frame = frame.with_(**{col.LEFT: calendar.round_up_to_report(frame["op"], left)})
     op = frame["op"]
-    return report_buffer.timed(
+    return report_buffer.rows_by_interval(
         frame, calendar.round_up_to_report(op, s), calendar.round_up_to_report(op, e)
     )
 

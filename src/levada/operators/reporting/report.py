@@ -37,7 +37,7 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: OperatorContext) -> Fr
     key = f"{node.id}.live"
     new = None
     if frame is not None:
-        new = report_buffer.timed(
+        new = report_buffer.rows_by_interval(
             frame, *exact_interval(frame, node.input_layouts[0], node.windows, step.rows)
         )
     rows = [] if not calendar.any_due else report_buffer.recall(state, key)

@@ -93,7 +93,7 @@ def _still_needed(rows: Frame, terms: Terms) -> Terms:
     return terms.pick(x, y)
 
 
-def timed(rows: Frame, s: Times, e: Times) -> Frame:
+def rows_by_interval(rows: Frame, s: Times, e: Times) -> Frame:
     """Rows that count at some instant, with #s and #e in place of event times."""
     counts = s < e
     kept = {n: c for n, c in rows.columns.items() if not col.is_time(n)}

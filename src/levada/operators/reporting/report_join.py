@@ -165,7 +165,7 @@ def _pairs(
     left_rows, at = right.find_pairs(*key, *instants, most)
     if len(left_rows) > most:
         raise too_many(node, left["op"][left_rows], limits)
-    i, j = right.keep_counting_pairs(left_rows.astype(np.intp), right.at(at))
+    i, j = right.keep_counting_pairs(left_rows.astype(np.intp), right.rows_at(at))
     if step.fills:
         keep = compatible(left, i, right.rows, j, step.fills)
         i, j = i[keep], j[keep]

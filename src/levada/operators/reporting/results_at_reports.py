@@ -41,7 +41,7 @@ def rows_at_due_reports(
     kept = report_buffer.recall(state, key)
     rows = concat([f.visible() for f in (*kept, *_changes(new))])
     rows = rows if node.alive.all() else rows.where(node.alive[rows["op"]])
-    lifetimes = Lifetimes.of(node, rows)
+    lifetimes = Lifetimes.from_changes(node, rows)
     there = np.flatnonzero(lifetimes.count > 0)
     at, r = calendar.pairs(
         rows["op"][lifetimes.row[there]],

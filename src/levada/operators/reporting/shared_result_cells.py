@@ -44,7 +44,7 @@ class Cells:
     number: Ints
     readers: FanOut
 
-    def of(self, cells: Ints) -> Frame:
+    def owners(self, cells: Ints) -> Frame:
         """Returns the owners of these cells: members of the Emit (``op``), and their cell
         (``first``).
         """
@@ -114,7 +114,7 @@ def _find_cells(plan: Plan, node: PlanNode[s.Emit], seed: int) -> Cells | None:
     many, first = index.owners(np.diff(readers.offsets).astype(np.int64)), len(node.members)
     number = np.where(many == 0, -1, first + np.arange(len(many))).astype(np.int32)
     cells = Cells(finder, first, number, readers)
-    alone = cells.of(number[many == 1])
+    alone = cells.owners(number[many == 1])
     number[alone["first"] - first] = alone["op"]
     return cells
 
@@ -134,7 +134,7 @@ def same_of(plan: Plan, node: PlanNode, present: Ints, seed: int) -> Frame | Non
     members = present[present < len(node.members)]
     parts = [] if alike is None else [alike.find_sharers(members)]
     if cells is not None and len(members) < len(present):
-        cell_members = cells.of(present[len(members) :])
+        cell_members = cells.owners(present[len(members) :])
         parts += (
             [cell_members] if alike is None else [cell_members, alike.extend_sharers(cell_members)]
         )
@@ -151,7 +151,7 @@ def without_cells(plan: Plan, node: PlanNode, rows: Frame, seed: int) -> Frame:
         return rows
     some = rows.where(celled)
     present, at = np.unique(some["op"], return_inverse=True)
-    cell_members = cells.of(present)
+    cell_members = cells.owners(present)
     order = np.argsort(cell_members["first"], kind="stable")
     counts = np.bincount(np.searchsorted(present, cell_members["first"]), minlength=len(present))
     offsets = np.append(0, np.cumsum(counts)).astype(np.int32)

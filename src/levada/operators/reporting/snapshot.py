@@ -92,7 +92,7 @@ def _rows(
     everything = concat(rows)
     everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
     if step.output is Output.RSTREAM:
-        lifetimes = Lifetimes.of(node, everything)
+        lifetimes = Lifetimes.from_changes(node, everything)
         out, kept = _at_reports(everything, lifetimes, due), lifetimes.remaining_rows(everything)
     else:
         at = _next_reports(step, node, everything, due, calendar)
@@ -119,7 +119,7 @@ def _find_due_reports(
     """Returns the due reports and remembers the content of windows."""
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
-    before = NonEmpty.of(kept, len(node.members))
+    before = NonEmpty.restore(kept, len(node.members))
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
     changes = _changes(step, windows)
     due = reports(node, step, before, changes, calendar)
@@ -161,7 +161,7 @@ class Lifetimes:
     final: Bools
 
     @staticmethod
-    def of(node: PlanNode, rows: Frame) -> Lifetimes:
+    def from_changes(node: PlanNode, rows: Frame) -> Lifetimes:
         """Computes lifetimes from changes of the node's rows, with instants ``r`` and weights
         ``w``. Equal rows of two key groups are kept apart: if one of the groups moves, its rows
         move with it, and so do their retractions.

@@ -57,7 +57,7 @@ def batches(
             elif name.startswith("same."):
                 others.setdefault(int(name[5:]), []).append(frame)
     for number, node_frames in frames.items():
-        rows = _Rows.of(plan.nodes[number], concat(node_frames), pool)
+        rows = _Rows.from_frame(plan.nodes[number], concat(node_frames), pool)
         yield from rows.batches(plan, others.get(number, ()), wanted)
 
 
@@ -140,7 +140,7 @@ class _Rows:
     pool: TermLookup
 
     @staticmethod
-    def of(node: PlanNode, frame: Frame, pool: TermLookup) -> _Rows:
+    def from_frame(node: PlanNode, frame: Frame, pool: TermLookup) -> _Rows:
         rows = frame.take(np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"])))
         ops, starts = np.unique(rows["op"], return_index=True)
         stops = [*starts[1:].tolist(), rows.n]

@@ -28,7 +28,7 @@ class Joining:
     nodes: frozenset[int]
 
     @staticmethod
-    def of(plan: Plan) -> Joining:
+    def from_plan(plan: Plan) -> Joining:
         """Returns the joining nodes of a plan, computed once."""
         if Joining not in plan.facts:
             joins = {n for n, node in plan.nodes.items() if isinstance(node.step, s.Join)}

@@ -172,7 +172,7 @@ def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
     axes = {test.range: RangeKey(test.slot, test.order) for test in step.tests}
     axis = axes.get(0) if number >= 0 else list_keys.axis_of(node, number)
     wants = entries(node, asked, range(len(step.keys)), number, seed)
-    return PredicateIndexReader.of(wants, [key.slot for key in step.keys], axis)
+    return PredicateIndexReader.build(wants, [key.slot for key in step.keys], axis)
 
 
 def _number(node: PlanNode[s.Pick]) -> int:

@@ -62,13 +62,15 @@ class Points:
     offsets: Longs
     is_decided: Bools
 
-    def of(self, members: Ints) -> tuple[Bounds, Longs]:
+    def select_members(self, members: Ints) -> tuple[Bounds, Longs]:
         """Returns the points of these members, and the place among these members of each point's
         owner.
         """
         first = self.offsets[members]
         counts = self.offsets[members + 1] - first
-        return self.bounds.at(ranges(first, counts)), np.repeat(np.arange(len(members)), counts)
+        return self.bounds.select_rows(ranges(first, counts)), np.repeat(
+            np.arange(len(members)), counts
+        )
 
 
 def parse_list(part: Expression) -> ListPredicate | None:
@@ -91,10 +93,10 @@ def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bound
     place.
     """
     if number >= 0:
-        return node.compute_once(bounds_of, number).at(members), np.arange(len(members))
+        return node.compute_once(bounds_of, number).select_rows(members), np.arange(len(members))
     points = node.compute_once(points_of, -1 - number)
     assert points is not None, "a list that tells rows"
-    return points.of(members)
+    return points.select_members(members)
 
 
 def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:

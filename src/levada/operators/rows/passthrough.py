@@ -28,7 +28,7 @@ def emit(node: PlanNode[s.Emit], inputs: Inputs, env: OperatorContext) -> Frame 
     if node.step.enumerated and env.place.partition == 0:
         calendar = env.calendar(node, node.step.kinds)
         for m in np.flatnonzero(node.alive).tolist():
-            times = calendar.of_member(m)
+            times = calendar.member_reports(m)
             if len(times):
                 env.show(node, m, times)
     return inputs[0]

@@ -75,7 +75,7 @@ class Form:
     tells: bool
 
     @staticmethod
-    def of_side(one: SharedJoinNode, i: int, first: int) -> Form:
+    def from_join_side(one: SharedJoinNode, i: int, first: int) -> Form:
         """Returns the form of a join below picks."""
         step, (slots, way, _, alone) = one.pick.step, one.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
@@ -186,7 +186,7 @@ def _finder(forms: Sequence[Form], axis: RangeKey | None, seed: int) -> Predicat
 
     def build_reader() -> PredicateIndexReader:
         wants = Entries.concat([form.entries(axis, seed) for form in forms])
-        return PredicateIndexReader.of(wants, list(forms[0].keys), axis)
+        return PredicateIndexReader.build(wants, list(forms[0].keys), axis)
 
     joined = forms[0].of
     if not joined.pick.is_full:

@@ -250,7 +250,7 @@ class PredicateIndexReader:
     borders: pl.Series
 
     @staticmethod
-    def of(wants: Entries, keys: Sequence[int], axis: RangeKey | None) -> PredicateIndexReader:
+    def build(wants: Entries, keys: Sequence[int], axis: RangeKey | None) -> PredicateIndexReader:
         """Builds a finder of these entries."""
         numbered = None if axis is None else Index.build(wants, by_number=True)
         plain, borders = Index.build(wants, by_number=False), wants.bounds.borders
@@ -260,7 +260,7 @@ class PredicateIndexReader:
         """The leaf of each row in the one index and in the other; -1: it is not there."""
         if self.axis is None or self.numbered is None:
             return np.full(frame.n, -1, np.int64), self.plain.leaves(frame, self.keys, None)
-        numbers = self.axis.of(frame, self.borders, pool)
+        numbers = self.axis.positions(frame, self.borders, pool)
         by_number = self.numbered.leaves(frame, self.keys, np.where(numbers.exact, numbers.d, 0.0))
         left = ~numbers.exact & ~numbers.none
         rest = np.full(frame.n, -1, np.int64)

@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
+    def from_facets(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
         """From value facets."""
         few = np.abs(man) < _DIGITS
         instant = (kind == Kind.DATETIME) & few
@@ -66,10 +66,10 @@ class Numbers(NamedTuple):
         return Numbers(number, (whole & few) | real | instant, none)
 
     @staticmethod
-    def at(frame: Frame, slot: int) -> Numbers:
+    def from_slot(frame: Frame, slot: int) -> Numbers:
         """From a slot."""
         facets = (value(frame, name, slot) for name in "dmc")
-        return Numbers.of(frame[col.kind(slot)], *facets)
+        return Numbers.from_facets(frame[col.kind(slot)], *facets)
 
 
 class RangeKey(NamedTuple):
@@ -78,10 +78,10 @@ class RangeKey(NamedTuple):
     slot: int
     order: Order
 
-    def of(self, rows: Frame, borders: pl.Series, pool: TermLookup) -> Numbers:
+    def positions(self, rows: Frame, borders: pl.Series, pool: TermLookup) -> Numbers:
         """Returns the positions of rows on the axis; ``borders``: where it orders texts."""
         if self.order is Order.VALUE:
-            return Numbers.at(rows, self.slot)
+            return Numbers.from_slot(rows, self.slot)
         return Numbers(*text_range_keys.places(rows, self.slot, self.order, borders, pool))
 
 
@@ -99,7 +99,7 @@ class Bounds(NamedTuple):
     is_decided: Bools
     borders: pl.Series = NO_TEXTS
 
-    def at(self, rows: Ints | Longs) -> Bounds:
+    def select_rows(self, rows: Ints | Longs) -> Bounds:
         """Returns the bounds at these places."""
         floats, flags = (self.low, self.high), (self.above, self.below, self.is_decided)
         low, high = (column[rows] for column in floats)
@@ -109,7 +109,7 @@ class Bounds(NamedTuple):
     @staticmethod
     def concat(parts: Sequence[Bounds]) -> Bounds:
         """Concatenates bounds, among the borders of all."""
-        borders = _sorted([part.borders for part in parts])
+        borders = _sort_distinct([part.borders for part in parts])
         parts = [part._move_to_borders(borders) if len(part.borders) else part for part in parts]
         low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         above, below, is_decided = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
@@ -151,7 +151,7 @@ def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
     because an unbounded range ends there. A range of numbers ends where instants begin, and vice
     versa; conditions on both leave the range undecided.
     """
-    values = [Numbers.of(*constants.values()) for _, constants in compared]
+    values = [Numbers.from_facets(*constants.values()) for _, constants in compared]
     times = [numbers.d > END for numbers in values]
     time = times[0] if times else np.zeros(n, np.bool_)
     low, high = np.where(time, END, -np.inf), np.where(time | (not compared), np.inf, END)
@@ -171,7 +171,7 @@ def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
     """
     edges = list[tuple[Function, pl.Series]]()
     for function, constants in compared:
-        range_texts = text_range_keys.RangeTexts.of(constants, order).texts
+        range_texts = text_range_keys.RangeTexts.from_column(constants, order).texts
         if function is Function.STRSTARTS:
             edges.append((Function.GREATER_EQUAL, range_texts))
             edges.append(
@@ -179,14 +179,14 @@ def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
             )
         else:
             edges.append((function, range_texts))
-    borders = _sorted([range_texts_.drop_nulls() for _, range_texts_ in edges])
+    borders = _sort_distinct([range_texts_.drop_nulls() for _, range_texts_ in edges])
     placed = [_place_edge(function, range_texts_, borders) for function, range_texts_ in edges]
     low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
     return _intersect_edges(placed, Bounds(low, high, never, never, ~never, borders))
 
 
 def _place_edge(function: Function, texts: pl.Series, borders: pl.Series) -> _Edge:
-    d, exact, _ = text_range_keys.Placed.of(
+    d, exact, _ = text_range_keys.Placed.locate(
         text_range_keys.RangeTexts(texts, np.zeros(len(texts), np.bool_)), borders
     )
     return _Edge(function, d, exact)
@@ -207,6 +207,6 @@ def _intersect_edges(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
     return Bounds(low, high, above, below, is_decided, borders)
 
 
-def _sorted(parts: Sequence[pl.Series]) -> pl.Series:
+def _sort_distinct(parts: Sequence[pl.Series]) -> pl.Series:
     """Texts once each, in order."""
     return pl.concat([NO_TEXTS, *parts]).unique().sort()

@@ -187,7 +187,7 @@ def _leave_times(params: Params, rows: Frame, at: Longs) -> Times:
 
 def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> InputDemand:
     """Returns the wants of the living picks on input ``i``."""
-    forms = [Form.of_side(one, i, first) for first, one in number_forms(node, shares)]
+    forms = [Form.from_join_side(one, i, first) for first, one in number_forms(node, shares)]
     kinds, of = _kinds(forms)
     class_of, classes = _classes(kinds)
     bits = np.left_shift(1, class_of)[of]
@@ -197,7 +197,7 @@ def _find_demand(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: i
             [form.residual_predicates(seed, bits) for form in forms if form.condition is not None]
         ),
         any(form.sifts for form in forms) and not _wants_all_rows(node, forms),
-        tuple(map(Params.of, classes)),
+        tuple(map(Params.from_windows, classes)),
         _has_mixed_classes(node, forms, class_of[of]) & ~_all_as_long(node, forms, kinds, of),
         tuple(forms),
     )

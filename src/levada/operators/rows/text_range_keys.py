@@ -61,7 +61,7 @@ class RangeTexts(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(terms: Column, order: Order) -> RangeTexts:
+    def from_column(terms: Column, order: Order) -> RangeTexts:
         """Computes the sort bytes of a column of terms."""
         kinds = terms.kinds()
         if order in _WRITTEN:
@@ -77,11 +77,11 @@ class RangeTexts(NamedTuple):
 def places(frame: Frame, slot: int, order: Order, borders: pl.Series, pool: TermLookup) -> Placed:
     """Where rows are among borders."""
     if col.x(slot) not in frame:
-        return Placed.of(RangeTexts.of(column(frame, slot, pool), order), borders)
+        return Placed.locate(RangeTexts.from_column(column(frame, slot, pool), order), borders)
     codes, first = group(frame[col.x(slot)], frame[col.y(slot)])
     names = [name for name in frame.columns if col.is_slot(name) and int(name[1:]) == slot]
     some = frame.select(names).take(first)
-    d, exact, none = Placed.of(RangeTexts.of(column(some, slot, pool), order), borders)
+    d, exact, none = Placed.locate(RangeTexts.from_column(column(some, slot, pool), order), borders)
     return Placed(d[codes], exact[codes], none[codes])
 
 
@@ -95,7 +95,7 @@ class Placed(NamedTuple):
     none: Bools
 
     @staticmethod
-    def of(keys: RangeTexts, borders: pl.Series) -> Placed:
+    def locate(keys: RangeTexts, borders: pl.Series) -> Placed:
         """Computes the positions of terms from their sort bytes."""
         places = np.zeros(len(keys.texts))
         exact = keys.texts.is_not_null().to_numpy()

@@ -26,7 +26,7 @@ import xxhash
 
 from levada.core.array_types import Longs, Words
 from levada.core.checksum_messages import ALTERED
-from levada.core.frame import Column, Described, Frame, aligned, frame_of, lay_out
+from levada.core.frame import Column, Described, Frame, align_size, frame_of, lay_out
 from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable
 from levada.kernels.text.xxh3 import hash_blocks, schedule
@@ -68,7 +68,7 @@ def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryv
     count = sum(map(len, blocks))
     head = msgspec.json.encode(_Head(meta, entries, size + 8 * count))
     first = _MAGIC + len(head).to_bytes(4, "little") + _digest(head).to_bytes(8, "little") + head
-    return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
+    return [memoryview(first.ljust(align_size(len(first)), b" ")), *buffers]
 
 
 def sums_of(buffers: Iterable[memoryview]) -> Words:
@@ -227,7 +227,7 @@ def unpack_checked(data: npt.NDArray[np.uint8], name: str) -> tuple[CheckedFrame
     if _digest(data[_START:end].data) != int.from_bytes(start[8:16], "little"):
         raise unreadable(name, ALTERED)
     head = msgspec.json.decode(data[_START:end].data, type=_Head)
-    rows = data[aligned(end) :]
+    rows = data[align_size(end) :]
     if head.size > len(rows):
         raise unreadable(name, "it is cut short")
     return CheckedFrames(name, head, rows), head.meta

@@ -37,7 +37,6 @@ from levada.operators.state.retractions import drop_cancelled
 from levada.operators.state.run import (
     Run,
     build_run,
-    keyed,
     living_rows,
     open_,
     put_run,
@@ -45,12 +44,14 @@ from levada.operators.state.run import (
     row_bytes,
     rows_of,
     some_of,
+    with_run_columns,
 )
 from levada.operators.state.state_parts import State, StatePart, due_together
 
 __all__ = [
-    "Horizons", "Run", "add_lasting", "append_to_one_run", "build_run", "insert", "keyed",
+    "Horizons", "Run", "add_lasting", "append_to_one_run", "build_run", "insert",
     "live_runs", "living_rows", "open_", "put_run", "rows_of", "runs_before", "single_run",
+    "with_run_columns",
 ]  # fmt: skip
 OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
 MERGE = register(f"{__name__}.MERGE", 4, least=2)

@@ -49,7 +49,7 @@ class LookupKeys:
     came: Sequence[tuple[Words, Frame]]
     _known: dict[int, Words] = field(default_factory=dict)
 
-    def of(self, kept: int, groups: Bools) -> Words:
+    def distinct_keys(self, kept: int, groups: Bools) -> Words:
         """Returns the distinct keys, in order, that are in these groups, a set of a list."""
         if kept not in self._known:
             key_hashes = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
@@ -77,7 +77,7 @@ def restrict_run(state: State, piece: StatePart, wanted: LookupKeys | None) -> R
 def _lookup_keys(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
     """The keys that are looked up in a run, without the bits of its range, in order."""
     range_ = range_of(piece)
-    asked = wanted.of(piece.kept, groups)
+    asked = wanted.distinct_keys(piece.kept, groups)
     return range_.rest(asked[range_.contains(asked)]) if range_.depth else asked
 
 

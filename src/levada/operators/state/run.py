@@ -62,7 +62,7 @@ class Run:
         assert self.whole is not None, "the runs of raw inputs know their whole rows"
         return self.stored._replace(h=self.whole)
 
-    def at(self, places: npt.NDArray[np.int32]) -> Rows:
+    def rows_at(self, places: npt.NDArray[np.int32]) -> Rows:
         """The rows at these places of the buckets."""
         return self.order[places].astype(np.intp)
 
@@ -214,7 +214,7 @@ def row_bytes(rows: Frame) -> int:
     return sum(column.itemsize for column in rows.visible().columns.values()) + KEY_BYTES
 
 
-def keyed(
+def with_run_columns(
     frame: Frame, key: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], s: Times, e: Times,
     whole: npt.NDArray[np.uint64] | None,
 ) -> Frame:  # fmt: skip

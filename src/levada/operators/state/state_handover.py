@@ -57,7 +57,7 @@ class Part(NamedTuple):
     taken: HandedOverGroups
     joins: Mapping[int, HandedOverGroups] = {}
 
-    def of(self, key: str) -> HandedOverGroups:
+    def groups_under(self, key: str) -> HandedOverGroups:
         """Returns the groups that are taken over of the state under a key."""
         words = key.split(".")
         number = words[1] if words[0] == PENDING else words[0]
@@ -78,7 +78,7 @@ def take_over(alike: Part | None, parts: Sequence[Part]) -> Head:
                 if key == TERMS:
                     key_parts += _texts(part, key_parts, pieces)
                 else:
-                    _merge(key_parts, _rows(part, part.of(key), pieces, sets), sets)
+                    _merge(key_parts, _rows(part, part.groups_under(key), pieces, sets), sets)
     if alike is not None:
         same = {key: pieces for key, pieces in alike.head.pieces.items() if _is_alike(key)}
         lists |= {key: list(_name_files(alike, pieces)) for key, pieces in same.items()}

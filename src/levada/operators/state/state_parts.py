@@ -198,7 +198,7 @@ class State:
         return 0 if self._bounded is None else self._bounded.theta
 
     @property
-    def held(self) -> int:
+    def unsaved_bytes(self) -> int:
         """The bytes of new pieces that are not in a file yet."""
         return self._new_bytes
 

@@ -96,7 +96,7 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
 
 def _wanted_order(node: Node, figures: Figures, env: OperatorContext) -> Order:
     """Returns the wanted order of the joins, or ()."""
-    if env.place.division.of(node.id):
+    if env.place.division.divided_groups(node.id):
         return ()
     order = choose(figures)
     return order if figures.largest(order) < most_rows(node, env.limits) / 4 else ()

@@ -134,7 +134,9 @@ def _arriving_rows(
     for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
         columns |= r.renumber(frame, at, i, facets)
     begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
-    return lsm_runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
+    return lsm_runs.with_run_columns(
+        Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None
+    )
 
 
 def arranged_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -149,7 +151,7 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) ->
     assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
     if inputs[at] is None:
         return
-    new = route_own_rows(node, _arrived(node, at, inputs, env), env)
+    new = route_own_rows(node, _new_rows(node, at, inputs, env), env)
     old = arranged_rows(node, step.arranged, step.reads, env.state)
 
     def find_pairs() -> Iterator[Pairs]:
@@ -200,7 +202,7 @@ def arranged_rows(
     return runs
 
 
-def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_runs.Run:
+def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_runs.Run:
     """The new rows of the other side, a set, by the key and member of the arrangement."""
     step, layout, horizons = node.step, node.input_layouts[at], horizons_of(node, inputs, env)
     frame = inputs[at]
@@ -224,10 +226,10 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_r
         )
     met = _probe_key(node, frame, slots, key)
     run = lsm_runs.build_run(
-        lsm_runs.keyed(shown_columns(frame, node, step, at), met, start, end, whole)
+        lsm_runs.with_run_columns(shown_columns(frame, node, step, at), met, start, end, whole)
     )
     if key is not None:
-        rest = lsm_runs.keyed(frame.select(("op", col.PLACE)), key, start, end, whole)
+        rest = lsm_runs.with_run_columns(frame.select(("op", col.PLACE)), key, start, end, whole)
         seen = replace(run, rows=rest) if met is key else lsm_runs.build_run(rest)
         lsm_runs.insert(
             env.state, _side(node, at), seen, longest(node), horizon=horizons.next,

@@ -50,9 +50,9 @@ def count_window(
     if frame is None:
         return None
     key = f"{node.id}.last"
-    sizes = _Sizes.of(node)
+    sizes = _Sizes.from_node(node)
     fresh = in_sequences(node, occurrences(node, frame, step.bag), env.pool, step.keys)
-    new = _New.of(state, key, fresh)
+    new = _New.number_rows(state, key, fresh)
     rows = fresh.rows.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
     rows = rows.where(there)
@@ -79,7 +79,7 @@ class _Sizes:
     step: Longs
 
     @staticmethod
-    def of(node: PlanNode) -> _Sizes:
+    def from_node(node: PlanNode) -> _Sizes:
         """Returns the sizes of the members' windows."""
         windows = [m.windows[0] for m in node.members]
         return _Sizes(
@@ -128,7 +128,7 @@ class _New:
     top: Longs
 
     @staticmethod
-    def of(state: State, key: str, fresh: Sequences) -> _New:
+    def number_rows(state: State, key: str, fresh: Sequences) -> _New:
         """Numbers the rows of sequences, after the previous ones."""
         k, h, starts = fresh.k, fresh.h, fresh.starts
         of = fresh.of.astype(np.int64)
@@ -232,7 +232,7 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
     """Returns a filter for rows with ``#q``: those that have not left by their sequences' last
     numbers, without rows of removed queries.
     """
-    keys, sizes = node.step.keys, _Sizes.of(node)
+    keys, sizes = node.step.keys, _Sizes.from_node(node)
 
     def living(rows: Frame) -> Frame:
         if not rows.n:

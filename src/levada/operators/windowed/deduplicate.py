@@ -72,7 +72,7 @@ def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext
         e = shared_input_filter.expiry_times(node, 0, rows, e, shares=env.shares, pool=env.pool)
     stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
-    new = lsm_runs.keyed(stored, key, s, e, key[1])
+    new = lsm_runs.with_run_columns(stored, key, s, e, key[1])
     lsm_runs.insert(
         state,
         side,

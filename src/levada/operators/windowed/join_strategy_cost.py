@@ -90,9 +90,9 @@ class Figures:
         """The best orders of sets with one input more."""
         for some in (sum(1 << i for i in of) for of in combinations(range(inputs), size)):
             ways = ((*least[some & ~(1 << i)][1], i) for i in range(inputs) if some & 1 << i)
-            yield some, min((self._kept(way), way) for way in ways)
+            yield some, min((self._order_cost(way), way) for way in ways)
 
-    def _kept(self, order: tuple[int, ...]) -> float:
+    def _order_cost(self, order: tuple[int, ...]) -> float:
         """Returns the cost of a join of these inputs, kept as long as there are others."""
         whole = 1 << len(order) == len(self.rows)
         last = 0.0 if whole else float(self.rows[sum(1 << i for i in order)])

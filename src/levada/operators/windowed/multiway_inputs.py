@@ -114,7 +114,9 @@ def _input(
     width = len(layout.windows)
     places = node.step.row_windows(i, width) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
-    new = lsm_runs.build_run(lsm_runs.keyed(_shown_columns(node, i, frame), key, start, end, whole))
+    new = lsm_runs.build_run(
+        lsm_runs.with_run_columns(_shown_columns(node, i, frame), key, start, end, whole)
+    )
     every = [*old, new]
     starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
     return Input(every, starts, layout)

@@ -91,7 +91,7 @@ def at_once(
     known. Raises ``ExcessError``.
     """
     for part in _find_all(node, sides, env, looks):
-        read = [ReadRows.of(side, part.rows[i]) for i, side in enumerate(sides)]
+        read = [ReadRows.from_numbers(side, part.rows[i]) for i, side in enumerate(sides)]
         if (rows := counting_rows(node, put_together(node, read, len(part)))).n:
             yield rows
 
@@ -139,14 +139,14 @@ def _of_new(
     """Yields the combinations whose first new row is of input ``i``, by probing others in an
     order.
     """
-    parts: Iterable[JoinMatches] = (of_rows(node, sides[i], i, env),) if order else ()
+    parts: Iterable[JoinMatches] = (match_new_rows(node, sides[i], i, env),) if order else ()
     for j in order:
         met = probe_runs(parts, list(sides[j].runs_to_probe(new=j > i)), j)
         parts = merge_small_parts(limit_matches(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
-def of_rows(node: PlanNode, side: Input, i: int, env: OperatorContext) -> JoinMatches:
+def match_new_rows(node: PlanNode, side: Input, i: int, env: OperatorContext) -> JoinMatches:
     """The new rows of an input that meet others here, as combinations of one: in the order of
     buckets, so that large runs are read from front to back.
     """
@@ -178,7 +178,7 @@ def _meet_run(part: JoinMatches, start: int, run: Run, j: int) -> JoinMatches:
     b = run.stored
     probes, places = run.find_pairs(part.k, part.h, part.s, part.e)
     if run.groups is not None:
-        keep = run.groups[run.rows[col.PLACE][run.at(places)]]
+        keep = run.groups[run.rows[col.PLACE][run.rows_at(places)]]
         probes, places = probes[keep], places[keep]
     left = take_matches(part, probes.astype(np.intp))
     begin = b.s[places]
@@ -272,7 +272,7 @@ class ReadRows:
     order: Rows | None
 
     @staticmethod
-    def of(side: Input, number: Longs) -> ReadRows:
+    def from_numbers(side: Input, number: Longs) -> ReadRows:
         """Returns the rows of these numbers."""
         run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
         if (run == run[:1]).all():

@@ -41,7 +41,7 @@ class NewNumbers(NamedTuple):
         """The last number of all."""
         return int(self.number[-1])
 
-    def at(self, number: Longs) -> Times:
+    def instants_at(self, number: Longs) -> Times:
         """Returns the instants of these new numbers; MAX: the number has not been reached."""
         return np.append(self.ts, MAX)[np.searchsorted(self.number, number)]
 
@@ -95,14 +95,14 @@ def _counting_rows(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
 
 def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
     """Returns rows that begin at reached numbers, unless they end at that instant."""
-    begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
+    begin, end = came.instants_at(rows[col.NUMBER]), came.instants_at(rows[col.END])
     return _change_rows(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
 def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
     """Returns rows that end at reached numbers."""
     never = np.full(rows.n, MAX, np.int64)
-    return _change_rows(node, rows, came.at(rows[col.NUMBER]), -1, never).where(
+    return _change_rows(node, rows, came.instants_at(rows[col.NUMBER]), -1, never).where(
         node.alive[rows["op"]]
     )
 

@@ -106,7 +106,9 @@ def _arrangements(
     start, end = outer(frame, layout, node.windows.pick(places))
     shown = _shown_columns(node, i, frame)
     for a, key in enumerate(keys):
-        yield lsm_runs.build_run(lsm_runs.keyed(shown, key, start, end, None if a else whole))
+        yield lsm_runs.build_run(
+            lsm_runs.with_run_columns(shown, key, start, end, None if a else whole)
+        )
 
 
 def _shown_columns(node: Node, i: int, frame: Frame) -> Frame:

@@ -34,9 +34,9 @@ from levada.operators.windowed.multiway_join import (
     ReadRows,
     counting_rows,
     limit_matches,
+    match_new_rows,
     members_of,
     merge_small_parts,
-    of_rows,
     probe_runs,
     put_together,
     slice_matches,
@@ -80,7 +80,7 @@ def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterat
 def _read(
     sides: Sequence[Arranged], j: int, ways: dict[int, int], combinations: JoinMatches
 ) -> ReadRows:
-    return ReadRows.of(sides[j].sides[ways[j]], combinations.rows[j])
+    return ReadRows.from_numbers(sides[j].sides[ways[j]], combinations.rows[j])
 
 
 def _of_new(
@@ -92,7 +92,7 @@ def _of_new(
     first = sides[i].sides[0]
     if not first.new.rows.n:
         return
-    new = of_rows(node, first, i, env)
+    new = match_new_rows(node, first, i, env)
     legs, ways, parts = path(sides, i, new), {i: 0}, iter((new,))
     for leg in legs:
         parts = _join_input(sides, parts, leg, ways, i=i)

@@ -61,7 +61,7 @@ def arrange_stream(
     node: PlanNode[s.ArrangeStream], inputs: Inputs, env: OperatorContext
 ) -> Frame | None:
     """Keeps new rows, and returns them."""
-    return _arranged(node, inputs, env, lambda _, end: end)
+    return _arrange_rows(node, inputs, env, lambda _, end: end)
 
 
 def relaxed_stream(
@@ -76,10 +76,10 @@ def relaxed_stream(
             node, 0, rows, end, shares=env.shares, pool=env.pool
         )
 
-    return _arranged(node, inputs, env, ends)
+    return _arrange_rows(node, inputs, env, ends)
 
 
-def _arranged(
+def _arrange_rows(
     node: PlanNode[s.ArrangeStream],
     inputs: Inputs,
     env: OperatorContext,
@@ -103,7 +103,7 @@ def _arranged(
     table = node.windows.pick(range(len(layout.windows)))
     start, end = outer(frame, layout, table)
     rows = _renumber_slots(frame, node.layout, step.kept)
-    run = lsm_runs.keyed(rows, key, start, until(frame, end), whole)
+    run = lsm_runs.with_run_columns(rows, key, start, until(frame, end), whole)
     new = env.arrived[node.id] = lsm_runs.build_run(run)
     lsm_runs.insert(
         state, side, new, max_run_span(table), horizon=horizons.next, ends=by_weight(table),
@@ -204,8 +204,8 @@ def _restricts_rows(node: Join, shares: SharingDemand, seed: int) -> bool:
     if is_alone(shares.plan, node, at):
         return False
     readers = node.members.inputs[at][node.alive]
-    kept = shares.plan.nodes[node.inputs[at]].windows.at(readers)
-    join_windows = _windows(node, at).at(np.flatnonzero(node.alive))
+    kept = shares.plan.nodes[node.inputs[at]].windows.select_members(readers)
+    join_windows = _windows(node, at).select_members(np.flatnonzero(node.alive))
     same = all(
         np.array_equal(getattr(join_windows, f.name), getattr(kept, f.name))
         for f in fields(join_windows)
@@ -252,7 +252,7 @@ def _new_run(
             node, at, frame, end, shares=env.shares, pool=env.pool
         )
     return lsm_runs.build_run(
-        lsm_runs.keyed(shown_columns(frame, node, step, at), key, start, end, whole)
+        lsm_runs.with_run_columns(shown_columns(frame, node, step, at), key, start, end, whole)
     )
 
 

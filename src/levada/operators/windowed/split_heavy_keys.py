@@ -36,7 +36,7 @@ def route_own_rows(node: PlanNode, new: Run, env: OperatorContext) -> Run:
 
 def own_here(node: PlanNode, new: Run, env: OperatorContext) -> Bools | None:
     """Flags the new rows of a side that probe here; None: all."""
-    heavy = env.place.division.of(node.id)
+    heavy = env.place.division.divided_groups(node.id)
     return own_rows(new.rows, heavy, env.place.partition) if heavy else None
 
 

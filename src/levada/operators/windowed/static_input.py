@@ -35,7 +35,7 @@ def answer_once(
     step, state, (frame,) = node.step, env.state, inputs
     if not step.weighted:
         return None if frame is None else _plain(frame)
-    answered = env.answered(node)
+    answered = env.due_members(node)
     if not answered.any():
         return None
     key = f"{node.id}.once"
@@ -82,6 +82,6 @@ def lasting_run(
             seen = (*step.right, *(at for _, at in step.fills))
             frame = frame.take(group(*r.key_of(frame, seen))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
-        keyed = lsm_runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
+        keyed = lsm_runs.with_run_columns(frame, r.key_of(frame, step.right), begin, end, None)
         lsm_runs.append_to_one_run(state, key, lsm_runs.build_run(keyed), node.alive)
     return lsm_runs.single_run(state, key)

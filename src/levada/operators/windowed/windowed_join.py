@@ -152,7 +152,7 @@ def _side(
             node, i, frame, end, shares=env.shares, pool=env.pool
         )
     frame = shown_columns(frame, node, step, i)
-    rows = lsm_runs.keyed(frame, key, start, end, whole)
+    rows = lsm_runs.with_run_columns(frame, key, start, end, whole)
     ends = node.compute_once(_ends_of, columns, len(layout.windows))
     both = None
     if rows.n and col.UNTIL in rows and longest(node) >= MAX:
@@ -243,7 +243,7 @@ def _probe(new: lsm_runs.Run, run: lsm_runs.Run, by_bucket: bool) -> Iterator[tu
         if len(probes):
             mine = probes.astype(np.intp) + at
             yield run.keep_counting_pairs(
-                mine if rows is None else rows[mine].astype(np.intp), run.at(places)
+                mine if rows is None else rows[mine].astype(np.intp), run.rows_at(places)
             )
         at += done
 

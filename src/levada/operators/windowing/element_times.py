@@ -42,7 +42,7 @@ class EventTimes(NamedTuple):
     total: Times
 
     @classmethod
-    def of(cls, ts: Iterable[int]) -> EventTimes:
+    def from_times(cls, ts: Iterable[int]) -> EventTimes:
         """These times (distinct, ascending), of one occurrence each.
 
         >>> EventTimes.of([5, 9]).total.tolist()
@@ -201,7 +201,7 @@ def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
     if w.kind.by_session:
         ends = session_ends(ts, w.range)
         return (ts, ends) if w.kind is WindowKind.SESSION else (ends, ends + 1)
-    params, row = Params.of([w]), np.zeros(len(ts), np.int32)
+    params, row = Params.from_windows([w]), np.zeros(len(ts), np.int32)
     s, e = enter(*params, row, ts), leave(*params, row, ts)
     return s[s < e], e[s < e]
 
@@ -261,7 +261,7 @@ def retain(
                 keep |= in_sorted(changed[changed < horizon][-1:], ts)
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue
-        params, row = Params.of([w]), np.zeros(len(ts), np.int32)
+        params, row = Params.from_windows([w]), np.zeros(len(ts), np.int32)
         entry, exit_ = enter(*params, row, ts), leave(*params, row, ts)
         last = np.maximum(entry, exit_)
         endless = last >= MAX

@@ -232,7 +232,7 @@ def _union(spans: Sequence[tuple[Times, Times]]) -> tuple[Times, Times]:
 
 
 def _closes(w: Window, covered: tuple[Times, Times], low: int, high: int) -> Times:
-    params, row = Params.of([w]), np.zeros(len(covered[0]), np.int32)
+    params, row = Params.from_windows([w]), np.zeros(len(covered[0]), np.int32)
     if not len(row) or high <= low:
         return _EMPTY
     return expand_closes(*covered, low, high, params.closes, row)[1]
@@ -255,7 +255,7 @@ def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
         if w.kind.on_close:
             np.minimum(
                 out,
-                enter(*Params.of([_as_opening_window(w)]), np.zeros(len(r), np.int32), r),
+                enter(*Params.from_windows([_as_opening_window(w)]), np.zeros(len(r), np.int32), r),
                 out=out,
             )
     return np.minimum(out, next_of(changes, r), out=out)

@@ -123,7 +123,7 @@ class _Piece:
             memory = self._written(made)
             if read is not None:
                 self._gauge.pin(read)
-            target = self._taken()
+            target = self._allocate()
             target[:] = 0  # its pages are there, in the place that reads
             if walk:
                 began = clock()
@@ -141,12 +141,12 @@ class _Piece:
         """The piece, written anew in a place."""
         if made is not None:
             self._gauge.pin(made)
-        memory = self._taken() if memory is None else memory
+        memory = self._allocate() if memory is None else memory
         memory[:] = 0
         memory[:: self._stride] = self._next
         return memory
 
-    def _taken(self) -> Longs:
+    def _allocate(self) -> Longs:
         """Memory without pages yet: what an allocator keeps may lie in another place."""
         size = self._many * self._stride * 8
         return np.frombuffer(

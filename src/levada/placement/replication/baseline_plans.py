@@ -57,7 +57,7 @@ def _in_order(model: Model, problem: Problem, replication: Longs, places: Order)
 def _try(
     model: Model, problem: Problem, replication: Longs, places: Order, relaxed: float
 ) -> Longs | None:
-    wide = _unplaced(problem, replication)
+    wide = _without_places(problem, replication)
     work = np.zeros(wide.shape), np.zeros(wide.shape)
     for i, o in enumerate(np.repeat(np.arange(problem.operators), replication)):
         wide[o, -1] -= 1
@@ -73,7 +73,7 @@ def _try(
     return wide[:, :-1].copy()
 
 
-def _unplaced(problem: Problem, replication: Longs) -> Longs:
+def _without_places(problem: Problem, replication: Longs) -> Longs:
     wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, -1] = replication
     return wide

@@ -25,7 +25,7 @@ import numpy as np
 from levada.core.array_types import Bools, Doubles, Longs
 from levada.core.frozen import frozen
 from levada.placement.replication.model_arrays import Arrays, Problem
-from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.numba_cache import compile_function
 from levada.placement.replication.throughput_models import Model, Work, demand, evaluate
 
 SLACK = 1 + 1e-9
@@ -138,8 +138,8 @@ def interchangeable(problem: Problem) -> Bools:
     return same
 
 
-@compiled
-def _allowed(a: Arrays, same: Bools, counts: Longs, unit: Longs, place: int) -> bool:
+@compile_function
+def _may_place(a: Arrays, same: Bools, counts: Longs, unit: Longs, place: int) -> bool:
     """Whether a unit may go to a place: there is room, and no plan like it is tried elsewhere."""
     used = counts[:, place].sum()
     if used + unit[1] > a.room[place]:
@@ -151,19 +151,19 @@ def _allowed(a: Arrays, same: Bools, counts: Longs, unit: Longs, place: int) -> 
     return True
 
 
-@compiled
+@compile_function
 def _move(counts: Longs, unit: Longs, source: int, target: int) -> None:
     counts[unit[0], source] -= unit[1]
     counts[unit[0], target] += unit[1]
 
 
-@compiled
+@compile_function
 def _least(units: Longs, where: Longs, unit: int) -> int:
     """The first place for a unit: where the one before that is like it stands."""
     return where[units[unit, 2]] if units[unit, 2] >= 0 else 0
 
 
-@compiled
+@compile_function
 def _children(
     tree: _Tree, level: int, state: tuple[Longs, Longs], work: Work, out: tuple[Longs, Doubles]
 ) -> int:
@@ -178,13 +178,13 @@ def _children(
     keys = np.empty(places * places)
     n = 0
     for p in range(_least(units, where, u), places):
-        if not _allowed(a, same, counts, units[u], p):
+        if not _may_place(a, same, counts, units[u], p):
             continue
         _move(counts, units[u], places, p)
         where[u] = p
         for q in range(_least(units, where, v) if v >= 0 else 0, places if v >= 0 else 1):
             if v >= 0:
-                if not _allowed(a, same, counts, units[v], q):
+                if not _may_place(a, same, counts, units[v], q):
                     continue
                 _move(counts, units[v], places, q)
             to[n, 0], to[n, 1] = p, q
@@ -202,7 +202,7 @@ def _children(
     return min(n, 1) if only else n
 
 
-@compiled
+@compile_function
 def _take(tree: _Tree, level: int, to: Longs, state: tuple[Longs, Longs], back: bool) -> None:
     """Places what a decision places, or takes it back."""
     counts, where = state
@@ -216,7 +216,7 @@ def _take(tree: _Tree, level: int, to: Longs, state: tuple[Longs, Longs], back: 
             where[unit] = to[i]
 
 
-@compiled
+@compile_function
 def _search(tree: _Tree, best: Longs, value: float, nodes: int) -> tuple[Longs, float, int]:
     """The stack of Algorithm 2: a row of children for each decision that is open."""
     places = len(tree.arrays.cores) - 1

@@ -65,7 +65,7 @@ class Graph:
             what = f"stream from {s.producer} to {s.consumer}"
             self._check_cost(what, "selectivity", s.selectivity)
             self._check_cost(what, "size", s.size)
-        object.__setattr__(self, "operators", self._ordered())
+        object.__setattr__(self, "operators", self._sort_operators())
 
     def _check_names(self) -> None:
         names = [op.name for op in self.operators]
@@ -98,7 +98,7 @@ class Graph:
                 f"The {what} of the graph {self.name} has {field} {value}; it must be {least}."
             )
 
-    def _ordered(self) -> tuple[Operator, ...]:
+    def _sort_operators(self) -> tuple[Operator, ...]:
         waiting, done = list(self.operators), list[Operator]()
         while waiting:
             names = {op.name for op in waiting}

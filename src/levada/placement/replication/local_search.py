@@ -15,7 +15,7 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.placement.replication.branch_and_bound import SLACK
 from levada.placement.replication.model_arrays import Arrays, Problem
-from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.numba_cache import compile_function
 from levada.placement.replication.throughput_models import Model, Work, demand, evaluate
 
 HOT, COLD = 0.03, 0.0002
@@ -49,7 +49,7 @@ def refine(
     return refined[:, :-1].copy()
 
 
-@compiled
+@compile_function
 def _pick(counts: Longs) -> tuple[int, int]:
     """An operator and a place where it has a replica, drawn operator first."""
     o = np.random.randint(counts.shape[0])
@@ -61,7 +61,7 @@ def _pick(counts: Longs) -> tuple[int, int]:
     return o, 0
 
 
-@compiled
+@compile_function
 def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
     """Changes a plan by one step; False if that step cannot be taken (and is not)."""
     places = counts.shape[1] - 1
@@ -103,7 +103,7 @@ def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
     return True
 
 
-@compiled
+@compile_function
 def _values(model: Model, a: Arrays, counts: Longs, work: Work) -> tuple[float, float]:
     """What steps are taken by, and what plans are kept by."""
     taken, busy = work
@@ -119,7 +119,7 @@ def _values(model: Model, a: Arrays, counts: Longs, work: Work) -> tuple[float, 
     return smooth, throughput if needed <= SLACK else throughput * 1e-6 / needed
 
 
-@compiled
+@compile_function
 def _anneal(model: Model, a: Arrays, start: Longs, schedule: _Schedule) -> Longs:
     seed, steps, replicate, moves = schedule
     np.random.seed(seed)

@@ -38,7 +38,7 @@ class _Operator:
     times: Doubles  # [stream, place]
     places: Longs
 
-    def shared(self, offers: Doubles, limit: float) -> Doubles:
+    def share_inputs(self, offers: Doubles, limit: float) -> Doubles:
         """What it takes of each stream, tuples/s: of those that offer more than that equally much
         of each replica that sends, as much as its replicas have time for and ``limit`` allows.
         """
@@ -100,7 +100,9 @@ def _solve(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
         before = rate.copy()
         for o, op in enumerate(operators):
             alone = min(most[o], limit[o])
-            rate[o] = op.shared(_offers(op, rate), limit[o]).sum() if len(op.sources) else alone
+            rate[o] = (
+                op.share_inputs(_offers(op, rate), limit[o]).sum() if len(op.sources) else alone
+            )
         if (np.abs(rate - before) <= NEAR * np.maximum(rate, before)).all():
             break
         _hold_up(operators, rate, limit)
@@ -118,5 +120,5 @@ def _hold_up(operators: list[_Operator], rate: Doubles, limit: Doubles) -> None:
             if op.selectivity[e] > 0.0:
                 all_of_it = offers.copy()
                 all_of_it[e] = math.inf
-                share = op.shared(all_of_it, limit[o])[e] / op.selectivity[e]
+                share = op.share_inputs(all_of_it, limit[o])[e] / op.selectivity[e]
                 wanted[source] = min(wanted[source], share)

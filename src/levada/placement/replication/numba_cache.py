@@ -28,7 +28,7 @@ def _stamp() -> str:
     return digest.hexdigest()
 
 
-def compiled(function: F) -> F:
+def compile_function(function: F) -> F:
     """The function, compiled when it is first called."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if dispatcher is not function and not numba.config.BOUNDSCHECK:

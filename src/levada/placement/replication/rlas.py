@@ -33,7 +33,7 @@ from levada.placement.replication.baseline_plans import (
 from levada.placement.replication.branch_and_bound import SLACK, BestPlan, branch
 from levada.placement.replication.local_search import refine
 from levada.placement.replication.model_arrays import FULL, Arrays, Problem
-from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.numba_cache import compile_function
 from levada.placement.replication.throughput_models import (
     PAPER,
     SECOND,
@@ -242,7 +242,7 @@ def oversupply(model: Model, problem: Problem, plan: Plan) -> Doubles:
     return _oversupply(model, problem.arrays, wide, work[0])
 
 
-@compiled
+@compile_function
 def _oversupply(model: Model, a: Arrays, counts: Longs, taken: Doubles) -> Doubles:
     operators, places = counts.shape
     ratios = np.ones(operators)

@@ -30,7 +30,7 @@ from levada.core.array_types import Doubles, Longs
 from levada.core.frozen import frozen
 from levada.placement.replication.model_arrays import Arrays, Problem
 from levada.placement.replication.multi_source_model import several
-from levada.placement.replication.numba_cache import compiled
+from levada.placement.replication.numba_cache import compile_function
 
 PAPER, SUSTAINABLE, EPOCHS = 0, 1, 2
 SECOND = 1e9
@@ -91,7 +91,7 @@ Work = tuple[Doubles, Doubles]
 """What an evaluation fills: tuples/s that a replica takes in, the part of its time that takes."""
 
 
-@compiled
+@compile_function
 def evaluate(model: Model, arrays: Arrays, counts: Longs, work: Work, bound: bool) -> float:
     """Tuples/s at the sinks; fills ``work``, operators by places and ``UNPLACED``."""
     if model.kind == PAPER:
@@ -101,7 +101,7 @@ def evaluate(model: Model, arrays: Arrays, counts: Longs, work: Work, bound: boo
     return _epochs(model, arrays, counts, work[0], work[1])
 
 
-@compiled
+@compile_function
 def _paper(a: Arrays, counts: Longs, bound: bool, taken: Doubles, busy: Doubles) -> float:
     operators, places = counts.shape
     rates = np.empty(places * (len(a.source) + 1))
@@ -138,7 +138,7 @@ def _paper(a: Arrays, counts: Longs, bound: bool, taken: Doubles, busy: Doubles)
     return total
 
 
-@compiled
+@compile_function
 def _nearest_first(rates: Doubles, times: Doubles, n: int) -> float:
     """The most tuples that a second has room for."""
     left, got = SECOND, 0.0
@@ -150,7 +150,7 @@ def _nearest_first(rates: Doubles, times: Doubles, n: int) -> float:
     return got
 
 
-@compiled
+@compile_function
 def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
     """ns that a replica of o at p needs for its share of one tuple of the spout to which most
     comes, and of what the others give in that time.
@@ -166,7 +166,7 @@ def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
     return float(time / k)
 
 
-@compiled
+@compile_function
 def _fill(a: Arrays, counts: Longs, rate: float, taken: Doubles, busy: Doubles) -> float:
     """What equal shares of ``rate`` tuples/s of that spout come to; gives tuples/s at the sinks."""
     total = 0.0
@@ -180,7 +180,7 @@ def _fill(a: Arrays, counts: Longs, rate: float, taken: Doubles, busy: Doubles) 
     return total
 
 
-@compiled
+@compile_function
 def _sustainable(a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -> float:
     slowest = 0.0
     for o in range(counts.shape[0]):
@@ -190,7 +190,7 @@ def _sustainable(a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -> flo
     return _fill(a, counts, min(a.rate, SECOND / slowest), taken, busy)
 
 
-@compiled
+@compile_function
 def _epochs(m: Model, a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -> float:
     time = m.driver
     for o in range(counts.shape[0]):
@@ -205,7 +205,7 @@ def _epochs(m: Model, a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -
     return _fill(a, counts, min(a.rate, m.rows * SECOND / time), taken, busy)
 
 
-@compiled
+@compile_function
 def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
     """How much of the scarcest resource a plan needs; more than 1 is too much.
 
@@ -228,7 +228,7 @@ def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
     return most
 
 
-@compiled
+@compile_function
 def _channels(a: Arrays, counts: Longs, taken: Doubles) -> Doubles:
     """Bytes/s from each place to each."""
     places = counts.shape[1]

@@ -257,7 +257,7 @@ class Installer(Steps):
             tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]),
             layout,
         )
-        return shape, member.over(tuple([i.member for i in inputs])), names
+        return shape, member.with_inputs(tuple([i.member for i in inputs])), names
 
     def _go_below(self, op: Op) -> Place:
         """Moves to the level of an operator's inputs and returns the previous place.

@@ -50,7 +50,7 @@ class Template:
                 shape = replace(shape, inputs=below)
             inputs = tuple([made[at][1] for at in member.inputs])
             constants = tuple([None if t is None else term_at[t] for t in member.constants])
-            interned, number = intern(shape, member.over(inputs, constants))
+            interned, number = intern(shape, member.with_inputs(inputs, constants))
             # the topology's own shape compares faster
             self.entries[i] = (shape if interned.generation else interned, member)
             made.append((interned, number))

@@ -41,7 +41,7 @@ class Division:
     heavy: tuple[SplitKeyGroup, ...] = ()
     joins: tuple[int, ...] = ()
 
-    def of(self, node: int) -> tuple[SplitKeyGroup, ...]:
+    def divided_groups(self, node: int) -> tuple[SplitKeyGroup, ...]:
         """Returns the groups that are divided in a node."""
         return self.heavy if node in self.joins else ()
 

@@ -109,9 +109,9 @@ class PlanNode(Generic[S_co]):
         The result must follow from the node and the (hashable) arguments alone.
         """
         key = (make, args)
-        if key not in self._known:
-            self._known[key] = make(self, *args)
-        return cast(Fact, self._known[key])
+        if key not in self._computed_facts:
+            self._computed_facts[key] = make(self, *args)
+        return cast(Fact, self._computed_facts[key])
 
     def compute_once_at(
         self, place: str, follows: tuple[Any, ...], make: Callable[[], Fact]
@@ -122,9 +122,9 @@ class PlanNode(Generic[S_co]):
         members and all other values that it ``follows`` from are equal.
         """
         key = (PlanNode.compute_once_at, (place,))
-        entry = self._known.get(key)
+        entry = self._computed_facts.get(key)
         if entry is None or entry[0] != follows:
-            entry = self._known[key] = follows, make()
+            entry = self._computed_facts[key] = follows, make()
         return cast(Fact, entry[1])
 
     @property
@@ -133,7 +133,7 @@ class PlanNode(Generic[S_co]):
         return len(self.alive) >= FULL
 
     @cached_property
-    def _known(self) -> dict[tuple[object, tuple[object, ...]], Any]:
+    def _computed_facts(self) -> dict[tuple[object, tuple[object, ...]], Any]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -156,14 +156,16 @@ class PlanNode(Generic[S_co]):
     ) -> PlanNode[S_co]:
         """Returns the node in another version of the plan, with the facts that follow from it."""
         node = replace(self, consumers=consumers, fresh=fresh, newest=newest)
-        node._known.update(self._known)
+        node._computed_facts.update(self._computed_facts)
         node.forget()
         return node
 
     def forget(self) -> None:
         """Drops the facts that depend on a version of the plan."""
-        for key in [k for k in self._known if not all(isinstance(a, int | str) for a in k[1])]:
-            self._known.pop(key, None)
+        for key in [
+            k for k in self._computed_facts if not all(isinstance(a, int | str) for a in k[1])
+        ]:
+            self._computed_facts.pop(key, None)
 
     def members_read_whole(
         self, first: bool, replaced: Collection[str | None]

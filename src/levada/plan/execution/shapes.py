@@ -81,7 +81,7 @@ class Member(NamedTuple):
     ways: tuple[EntailmentAlternative, ...] = ()
     reread_graphs: tuple[str | None, ...] = ()
 
-    def over(
+    def with_inputs(
         self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None
     ) -> Member:
         """Returns the member over these inputs, with these constants if given.

@@ -200,7 +200,7 @@ def window_numbers(panes: PlanNode[s.Panes]) -> Longs:
     """
     table, numbers = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
     alive = np.flatnonzero(panes.alive)
-    said = (table.kind, table.range, table.step, table.t0, table.given, table.to, table.stream)
+    said = (table.kind, table.range, table.step, table.t0, table.has_t0, table.to, table.stream)
     codes = np.zeros(len(alive), np.int64)
     for column in np.concatenate([one[:, alive].astype(np.int64) for one in said]):
         if len(alive) and (column != column[0]).any():

@@ -48,11 +48,11 @@ class Copies:
     def __init__(self, table: GroupTable) -> None:
         self._table, self._division = table, table.division
 
-    def of(self, node: int, group: Groups, target: Ints) -> Copied | None:
+    def find_targets(self, node: int, group: Groups, target: Ints) -> Copied | None:
         """Returns the targets of rows that go to a node; None: each goes to its own ``target``
         alone.
         """
-        if not len(group) or not self._division.of(node):
+        if not len(group) or not self._division.divided_groups(node):
             return None
         t = self._targets
         which = t.of[group]

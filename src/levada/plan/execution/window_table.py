@@ -25,7 +25,7 @@ class WindowTable:
     range: Longs
     step: Longs
     t0: Longs
-    given: npt.NDArray[np.bool_]
+    has_t0: npt.NDArray[np.bool_]
     to: Longs
     stream: Ints
     start: Longs  # for each window and member: earlier elements do not count
@@ -77,14 +77,14 @@ class WindowTable:
         self, j: int
     ) -> tuple[npt.NDArray[np.uint8], Longs, Longs, Longs, npt.NDArray[np.bool_], Longs]:
         """Returns window j of all members as the leading arguments of the interval kernels."""
-        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
+        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.has_t0[j], self.to[j]
 
     def pick(self, rows: Sequence[int]) -> WindowTable:
         """Returns these windows only, in this order."""
         at = list(rows)
         return WindowTable(*(column[at] for column in self._columns))
 
-    def at(self, members: Longs) -> WindowTable:
+    def select_members(self, members: Longs) -> WindowTable:
         """Returns the table of these members, in this order."""
         return WindowTable(*(column.take(members, axis=1) for column in self._columns))
 
@@ -95,7 +95,7 @@ class WindowTable:
     def put(self, j: int, i: int, window: Window) -> None:
         """Sets window j of member i in a table that is not yet shared; the stream stays."""
         self.kind[j, i], self.range[j, i], self.step[j, i] = window.kind, window.range, window.step
-        self.t0[j, i], self.given[j, i], self.to[j, i] = window.t0, window.t0_given, window.to
+        self.t0[j, i], self.has_t0[j, i], self.to[j, i] = window.t0, window.t0_given, window.to
         self.start[j, i] = max(int(self.start[j, i]), window.start)
 
     @property
@@ -105,7 +105,7 @@ class WindowTable:
             self.range,
             self.step,
             self.t0,
-            self.given,
+            self.has_t0,
             self.to,
             self.stream,
             self.start,

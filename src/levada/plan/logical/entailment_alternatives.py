@@ -141,14 +141,14 @@ def _unify(
     taken: dict[Var | Term, Var] = {}
     # equal variables of the explicit triple get the names of the goal's
     for v in names:
-        if isinstance(equal.of(v), Var):
-            taken.setdefault(equal.of(v), v)
-    subject, predicate, object_ = (equal.of(t) for t in explicit)
+        if isinstance(equal.representative(v), Var):
+            taken.setdefault(equal.representative(v), v)
+    subject, predicate, object_ = (equal.representative(t) for t in explicit)
     subject, object_ = (taken.get(t, t) if isinstance(t, Var) else t for t in (subject, object_))
     if isinstance(subject, Literal) or (resource and isinstance(object_, Literal)):
         return
     pattern = TriplePattern(subject, predicate, object_)
-    values = [(v, taken.get(value, value)) for v in names for value in (equal.of(v),)]
+    values = [(v, taken.get(value, value)) for v in names for value in (equal.representative(v),)]
     binds = tuple((v.name, value) for v, value in values if value != v)
     yield Alternative(pattern, binds, resource and isinstance(object_, Var))
 
@@ -159,14 +159,14 @@ class _Equal:
     def __init__(self) -> None:
         self.up: dict[Var | Term, Var | Term] = {}
 
-    def of(self, x: Var | Term) -> Var | Term:
+    def representative(self, x: Var | Term) -> Var | Term:
         while x in self.up:
             x = self.up[x]
         return x
 
     def join(self, a: Var | Term, b: Var | Term) -> bool:
         """Makes both equal; False if they are two terms."""
-        a, b = self.of(a), self.of(b)
+        a, b = self.representative(a), self.representative(b)
         if a == b:
             return True
         if not isinstance(a, Var):

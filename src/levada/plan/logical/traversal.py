@@ -120,7 +120,7 @@ def memoizing() -> Iterator[None]:
         _local.memory = None
 
 
-def memoized(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
+def memoize(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
     """Wraps a function of a node to be computed once for each node, within ``memoizing``."""
     name = function.__qualname__
 

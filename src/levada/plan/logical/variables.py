@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from levada.core import expressions as ex
 from levada.plan.logical import nodes as a
-from levada.plan.logical.traversal import children, memoized
+from levada.plan.logical.traversal import children, memoize
 
 
-@memoized
+@memoize
 def possible_variables(node: a.Node) -> frozenset[str]:
     """Returns the variables that a solution may bind: those in scope (18.2.1) and blank nodes.
 
@@ -37,7 +37,7 @@ def possible_variables(node: a.Node) -> frozenset[str]:
             return _leaf_variables(node).union(*map(possible_variables, children(node)))
 
 
-@memoized
+@memoize
 def certain_variables(node: a.Node) -> frozenset[str]:
     """Returns the variables that every solution binds.
 
@@ -89,7 +89,7 @@ def never_bound_variables(node: a.Node) -> frozenset[str]:
             return frozenset()
 
 
-@memoized
+@memoize
 def mentioned_variables(node: a.Node) -> frozenset[str]:
     """Returns every variable in a pattern, also in its expressions and on the right of MINUS.
 

@@ -89,7 +89,9 @@ def converge(topology: Topology, name: str, first: str) -> None:
     """Starts the migration of a query to the operators of an equal query that started earlier."""
     query, other = topology.queries[name], topology.queries[first]
     node = topology.nodes[query.node]
-    emit = node.members[query.member].over(topology.nodes[other.node].members[other.member].inputs)
+    emit = node.members[query.member].with_inputs(
+        topology.nodes[other.node].members[other.member].inputs
+    )
     shape, member = topology.intern(replace(node.shape, generation=0), emit)
     number = topology.index[shape]
     topology._count(number, member, 1)

@@ -34,7 +34,7 @@ def multiway(root: Op, *, adaptive: bool = False) -> Op:
     return _rewrite(root, {}, adaptive=adaptive)
 
 
-def of_either_form(root: Op) -> Iterator[str]:
+def describe_either_form(root: Op) -> Iterator[str]:
     """Returns a sentence for each join whose form is chosen while it runs."""
     for op in _all_operators(root):
         if isinstance(op.spec, p.AdaptiveJoin):
@@ -69,11 +69,11 @@ def _rewrite(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
     """Rewrites an operator and those below it; shared ones stay shared."""
     if id(op) not in done:
         inputs = [_rewrite(child, done, adaptive=adaptive) for child in op.inputs]
-        done[id(op)] = _flatten_join(_over(op, tuple(inputs)), adaptive=adaptive)
+        done[id(op)] = _flatten_join(_with_inputs(op, tuple(inputs)), adaptive=adaptive)
     return done[id(op)]
 
 
-def _over(op: Op, inputs: tuple[Op, ...]) -> Op:
+def _with_inputs(op: Op, inputs: tuple[Op, ...]) -> Op:
     same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
     return op if same else replace(op, inputs=inputs)
 

@@ -383,7 +383,9 @@ class Op:
             "what is hidden here may be another variable above"
         )
         if any(i.typed or i.mixed for i in self.inputs):
-            mixed = frozenset(v for v in self.variables if v not in self.typed and self._mixed(v))
+            mixed = frozenset(
+                v for v in self.variables if v not in self.typed and self._has_mixed_terms(v)
+            )
             object.__setattr__(self, "mixed", mixed)
 
     @property
@@ -391,7 +393,7 @@ class Op:
         """Whether the rows are changes: report rows with weights."""
         return self.windows is None and self.weighted
 
-    def _mixed(self, name: str) -> bool:
+    def _has_mixed_terms(self, name: str) -> bool:
         if self.spec.puts_together and any(name in i.typed for i in self.inputs):
             return True
         source = self.spec.source(name, self.variables)

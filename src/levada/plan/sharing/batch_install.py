@@ -115,7 +115,7 @@ class Batch:
         if shape is not None and all(
             a is b.shape for (a, _), b in zip(shape.inputs, inputs, strict=True)
         ):
-            member = numbered.member.over(tuple([made.member for made in inputs]))
+            member = numbered.member.with_inputs(tuple([made.member for made in inputs]))
             return InstalledOperator(*installer.intern(shape, member), places, self.version)
 
         def made_below(base: Op) -> Installed:

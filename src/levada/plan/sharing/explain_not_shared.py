@@ -100,9 +100,9 @@ def _join_obstacle(op: Op) -> str:
 
 def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     """Returns the joins of other queries that are nearly a query's, the nearest first."""
-    query_keys = [key for key, _ in relaxations.of(name)]
+    query_keys = [key for key, _ in relaxations.shareable_joins(name)]
     ranked = []
-    for _, block in relaxations.of(name):
+    for _, block in relaxations.shareable_joins(name):
         if not block.is_join:
             continue
         mine = Counter(parts(block))
@@ -122,7 +122,7 @@ def _joins_of_others(
     """Returns the parts of each join, and its queries."""
     joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
-        for key, block in relaxations.of(name):
+        for key, block in relaxations.shareable_joins(name):
             if not block.is_join:
                 continue
             part_counts, queries = joins.get(key) or (Counter(parts(block)), ())

@@ -187,15 +187,16 @@ def _why(topology: Topology, query: str, root: Op) -> str:
     relaxations = topology.relaxations
     if query in relaxations.apart:
         return relaxations.apart[query]
-    query_wants = [(key, block.wants) for key, block in relaxations.of(query)]
+    query_wants = [(key, block.wants) for key, block in relaxations.shareable_joins(query)]
     if not query_wants:
         return explain_no_join(root)
     alike = [
         name
         for name in relaxations.names
-        if name != query and any((k, b.wants) in query_wants for k, b in relaxations.of(name))
+        if name != query
+        and any((k, b.wants) in query_wants for k, b in relaxations.shareable_joins(name))
     ]
-    joined = any(block.is_join for _, block in relaxations.of(query))
+    joined = any(block.is_join for _, block in relaxations.shareable_joins(query))
     alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
     return equal.format(", ".join(alike)) if alike else alone
 

@@ -75,7 +75,7 @@ def levels(relaxations: Relaxations) -> tuple[Level, ...]:
     """Returns the joins of all queries that others could share."""
     ways = []
     for name in relaxations.names:
-        for key, block in relaxations.of(name):
+        for key, block in relaxations.shareable_joins(name):
             ways.append(_Way(name, tuple(_steps(key, block))))
     return tuple(_branches(ways, 0))
 

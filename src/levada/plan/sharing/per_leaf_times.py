@@ -30,7 +30,7 @@ _LEAF = 1 << 20  # more than the windows of any query
 _TIMES = frozenset((Function.EVENT_TIME,))
 
 
-def of_leaf(window: int, leaf: int) -> int:
+def leaf_window(window: int, leaf: int) -> int:
     """Returns the window number that represents the window of a leaf.
 
     >>> window_of(of_leaf(3, 0)), window_of(of_leaf(3, 1)), of_leaf(3, 0) == of_leaf(3, 1)
@@ -64,7 +64,7 @@ def _number_leaves(op: Op, leaves: Iterator[int]) -> Op | None:
         return None
     if not op.inputs:
         (window,) = op.windows
-        return replace(op, windows=(of_leaf(window, next(leaves)),))
+        return replace(op, windows=(leaf_window(window, next(leaves)),))
     inputs = []
     for child in op.inputs:
         if (rows := _number_leaves(child, leaves)) is None:
@@ -85,14 +85,14 @@ def _goes_by_each(op: Op, leaves: int) -> bool:
         case p.Join(negative=False) | p.Rename():
             return True
         case p.Filter(said, None) | p.Extend(said, None):
-            return leaves == 1 or not _timed(said)
+            return leaves == 1 or not _reads_time(said)
         case p.Occur():
             return leaves == 1
         case _:
             return False
 
 
-def _timed(said: Expression) -> bool:
+def _reads_time(said: Expression) -> bool:
     return calls(said, _TIMES)
 
 

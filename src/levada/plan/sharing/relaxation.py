@@ -83,7 +83,7 @@ class BlockDemand:
     rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
-    def at(self, places: tuple[int, ...]) -> BlockDemand:
+    def select_windows(self, places: tuple[int, ...]) -> BlockDemand:
         """Returns the demand with the windows at these places."""
         return replace(self, windows=tuple([self.windows[at] for at in places]))
 
@@ -138,7 +138,7 @@ class Block:
         """Returns the block with times of each leaf; it has ``leaves``."""
         relaxed = with_leaf_times(self.relaxed)
         assert relaxed is not None, "it has leaves"
-        return replace(self, relaxed=relaxed, wants=self.wants.at(self.leaves))
+        return replace(self, relaxed=relaxed, wants=self.wants.select_windows(self.leaves))
 
 
 def blocks(

@@ -186,7 +186,9 @@ class Relaxations:
             if block_form.by_leaf is not None and block_form.is_mixed
             else block_form
         )
-        wants = block.wants if alike is block_form else block.wants.at(block_form.places)
+        wants = (
+            block.wants if alike is block_form else block.wants.select_windows(block_form.places)
+        )
         asked = len(alike.wants) > 1 and block.wants not in block_form.exact
         why = refused(alike.last, alike.wants, wants) if asked and alike.last else ""
         if why:
@@ -209,7 +211,7 @@ class Relaxations:
         """The queries with a join that others could share."""
         return tuple(self._of)
 
-    def of(self, name: str) -> Iterator[tuple[Key, Block]]:
+    def shareable_joins(self, name: str) -> Iterator[tuple[Key, Block]]:
         """Yields the joins of a query that others could share, each by its form, with its block."""
         return ((one.alike.form.key, one.block) for one in self._of.get(name, ()))
 
@@ -221,7 +223,7 @@ def _count_block(one: RegisteredBlock) -> RegisteredBlock:
     alike.block_count += 1
     alike.wants[wants] += 1
     if alike.by_leaf is not None:
-        alike.by_leaf.wants[wants.at(alike.places)] += 1
+        alike.by_leaf.wants[wants.select_windows(alike.places)] += 1
     return one
 
 

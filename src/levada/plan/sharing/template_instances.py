@@ -62,7 +62,7 @@ class _Operator(NamedTuple):
         if self.holes:
             pairs = zip(constants, self.holes, strict=True)
             constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
-        member = base.over(tuple([made[place][1] for place in base.inputs]), constants)
+        member = base.with_inputs(tuple([made[place][1] for place in base.inputs]), constants)
         return member._replace(query=name) if self.named else member
 
 
@@ -227,7 +227,7 @@ def _operators(
             operators.append(
                 _Operator(
                     entry.shape,
-                    member.over(below, _without(member.constants, holes))._replace(
+                    member.with_inputs(below, _without(member.constants, holes))._replace(
                         query="" if named else member.query
                     ),
                     holes,
@@ -269,7 +269,7 @@ class _Planned:
             installed = self.shared.get(i)
             if installed is None:
                 installed = topology.intern(
-                    self._over(i, made), operator.member_of(name, terms, made)
+                    self._with_inputs(i, made), operator.member_of(name, terms, made)
                 )
                 if not installed[0].generation:
                     self.shapes[i] = installed[0]  # the topology's own is found faster
@@ -296,7 +296,7 @@ class _Planned:
             }
             topology.orders.offer(replace(each, places=there))
 
-    def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
+    def _with_inputs(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
         """Returns the shape of an operator over the nodes of its inputs."""
         shape, places = self.shapes[i], self.operators[i].member.inputs
         for (below, _), place in zip(shape.inputs, places, strict=True):

@@ -65,7 +65,7 @@ class Values:
         return Values(distinct, 1 / distinct)
 
     @staticmethod
-    def skewed(distinct: float, heaviest: float) -> Values:
+    def with_heaviest(distinct: float, heaviest: float) -> Values:
         """Returns values of which one has this share of the rows and the others are equally
         frequent.
         """

@@ -190,7 +190,7 @@ def _build_node(
         (),
         node.members.table(),
         node.members.alive(),
-        WindowTable.from_members(living, streams).at(places),
+        WindowTable.from_members(living, streams).select_members(places),
         Schedules.from_members(living, places, streams),
         np.zeros(rows, np.bool_),
         np.full(rows, MIN, np.int64),

@@ -140,12 +140,12 @@ class Topology:
             apart=self.sharing is Sharing.OFF,
         )
 
-        def ordered(orders: Orders) -> Op:
+        def order_joins(orders: Orders) -> Op:
             return self._with_wide_sets(installer, lowering(orders=orders).root)
 
         root = self._with_wide_sets(installer, lowered.root)
         self._place(name, installer, root, region)
-        self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
+        self._newcomers.append(Newcomer(name, installer, root, orders, order_joins))
         manner = settings_of(query, start, empty_reports, self.version + 1, until)
         self.queries[name] = QueryPlan(name, -1, -1, manner)
 

@@ -11,7 +11,7 @@ from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.core.size_thresholds import register
 from levada.operators.rows.cardinality_counters import MOST, Joining
 from levada.plan.execution.plan import Plan
-from levada.runtime.cost_model.shared_join_stats import forms_of, of_late
+from levada.runtime.cost_model.shared_join_stats import forms_of, update_counts
 
 LONG = register(f"{__name__}.LONG", 1 << 17)
 """Elements, from which on counts are halved."""
@@ -23,7 +23,7 @@ def tell_counts(
     """Writes the statistics of an epoch into its manifest, for the choices of later plans."""
     manifest.flows = flows_of(last, done, plan, manifest.streams)
     manifest.charges = charges_of(last, done, plan)
-    manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+    manifest.met, manifest.forms = update_counts(last.met, done, plan), forms_of(last, done, plan)
 
 
 def charges_of(
@@ -75,7 +75,7 @@ def _members(
     """Returns the members whose counts are kept: all if they are few, else those that have had
     rows.
     """
-    nodes = [plan.nodes[n] for n in sorted(Joining.of(plan).nodes)]
+    nodes = [plan.nodes[n] for n in sorted(Joining.from_plan(plan).nodes)]
     if sum(len(node.members) for node in nodes) <= MOST:
         return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
     return [at for at in dict.fromkeys([*before, *new_rows]) if _is_there(at, plan)]

@@ -31,5 +31,5 @@ def feed_measurements(
 
 def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:
     """Returns the recent number of solutions of a query; None: it has none."""
-    totals = last.totals.of_query(topology.queries.get(name))
+    totals = last.totals.query_counts(topology.queries.get(name))
     return None if totals is None else totals[0]

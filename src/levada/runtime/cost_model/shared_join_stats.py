@@ -18,7 +18,7 @@ LONG = register(f"{__name__}.LONG", 1 << 20)
 """Pairs, from which on counts are halved."""
 
 
-def of_late(
+def update_counts(
     before: Mapping[str, Sequence[int]], done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[str, list[int]]:
     """Returns the counts after an epoch, of the present joins."""

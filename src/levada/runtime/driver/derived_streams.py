@@ -39,7 +39,7 @@ from levada.core.rdf_terms import Blank
 from levada.core.size_thresholds import register
 from levada.kernels.text.canonical_text import ENGINE
 from levada.plan.execution.plan import Plan, QueryPlan
-from levada.runtime.task.result_writer import of_stage
+from levada.runtime.task.result_writer import select_stage
 
 # solutions, some 5 ms: the work that an additional task must have (``parallelism.TASK``)
 EACH = register(f"{__name__}.EACH", 4_096)
@@ -85,11 +85,11 @@ def references(
     tasks = tasks or checkpoint.tables.load(last.groups).partitions
     for stream, name in plan.made.items():
         maker = made_by.queries.get(name)
-        counts = last.counts.of_query(maker)
+        counts = last.counts.query_counts(maker)
         if maker is None or counts is None or stream not in read or stream not in last.streams:
             continue
         whole = DerivedSplit(stream, name, path, (), 0, counts[3], int(ENGINE))
-        segments = of_stage(last.segments, made_by.nodes[maker.node].stage)
+        segments = select_stage(last.segments, made_by.nodes[maker.node].stage)
         most = min(len(segments), tasks, -(-counts[0] // EACH))
         yield from _parts(whole, segments, most, size_of, numbered=_has_nodes(maker))
 

@@ -201,7 +201,7 @@ class EpochRunner:
             gone,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
-            groups=self.checkpoint.tables.of_epoch(last.epoch + 1, plan),
+            groups=self.checkpoint.tables.version_for_epoch(last.epoch + 1, plan),
             slices=self.slices,
             balanced=self.balancing.news if self.balancing is not None else None,
             resized=self.degrees.news,
@@ -313,7 +313,7 @@ class EpochRunner:
         if intention.epoch <= self.last.epoch:
             return intention
         context = self._context(intention)
-        static = self.loads.of_files(context, self.load_plan(intention.plan))
+        static = self.loads.list_file_parts(context, self.load_plan(intention.plan))
         return without_crashing_input(intention, context, static)
 
     def fails(self, intention: EpochIntent, version: int) -> bool:

@@ -75,7 +75,7 @@ def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str,
     for d in done:
         if d.held:
             row_counts.update(d.held)
-    return {name: n for name, n in row_counts.items() if 0 < limits.of(name).state < n}
+    return {name: n for name, n in row_counts.items() if 0 < limits.limits_of_query(name).state < n}
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:

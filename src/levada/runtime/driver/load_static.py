@@ -71,7 +71,7 @@ class StaticLoads:
         )
         return [Payload(constants=True), *(Payload(gathered=name) for name in self._rows)]
 
-    def of_files(self, context: EpochContext, plan: Plan) -> list[StaticPart]:
+    def list_file_parts(self, context: EpochContext, plan: Plan) -> list[StaticPart]:
         """Returns the parts of files that an epoch reads, to be examined one by one."""
         pieces = parts(context, plan, PIECE, self.imprints.find, press=False)
         return [part for part in pieces if not part.before and not part.imprint]

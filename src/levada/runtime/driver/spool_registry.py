@@ -100,7 +100,7 @@ class Spools:
         ``UsageError``.
         """
         if isinstance(source, (str, os.PathLike)):
-            source = StreamConfig.of(name, source, **options)
+            source = StreamConfig.from_options(name, source, **options)
         if isinstance(source, StreamConfig) and source.path == PUSH:
             return self._add(push_spool(source, root.absolute()))
         if isinstance(source, StreamConfig) and source.feed is not None:

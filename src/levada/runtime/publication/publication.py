@@ -91,7 +91,7 @@ class OutputDeliveries(Protocol):
         """Returns the queries on whose results Levada has failed since the last call."""
 
     @property
-    def wanted(self) -> bool:
+    def needs_kept_results(self) -> bool:
         """Whether an output has been added that needs results to be kept."""
 
     def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
@@ -169,7 +169,7 @@ class Publication:
     @property
     def has_changed_outputs(self) -> bool:
         """Whether outputs must be updated without a change of the queries."""
-        return self.outgoing is not None and self.outgoing.wanted
+        return self.outgoing is not None and self.outgoing.needs_kept_results
 
     def follow(self, last: Manifest, standing: Standing) -> None:
         """Updates the outputs for the present queries, before an epoch has them. Begins to keep
@@ -177,7 +177,7 @@ class Publication:
         """
         if self.outgoing is None:
             return
-        if self.index is None and self.outgoing.wanted and self.new_index is not None:
+        if self.index is None and self.outgoing.needs_kept_results and self.new_index is not None:
             self.index, self._forgets = self.new_index(), False
             self.checkpoint.indexed = self.index.newest
         if self.index is not None:

@@ -167,7 +167,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, settings: Mapping[str, Any
     else:
         options["format"] = "nt" if len(columns) == 4 else "nq"
     folder = spool_folder(root, name)
-    config = replace(StreamConfig.of(name, folder / "data", **options), settled=True)
+    config = replace(StreamConfig.from_options(name, folder / "data", **options), settled=True)
     return Spool(frame, folder, columns, settings.get("text"), config)
 
 

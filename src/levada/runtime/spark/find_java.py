@@ -46,11 +46,11 @@ exec {java} "$@"
 
 @frozen
 class JavaHome:
-    """A usable Java: ``path/bin/java`` runs. ``found`` describes where it was found."""
+    """A usable Java: ``path/bin/java`` runs. ``origin`` says where it was found."""
 
     path: Path
     version: int
-    found: str
+    origin: str
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:

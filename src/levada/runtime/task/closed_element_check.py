@@ -96,7 +96,9 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorConte
         ends = np.minimum(rows[col.least(0)] + within, MAX)
         places = rows.select((col.mantissa(0), "file", col.PLACE))
         new = lsm_runs.build_run(
-            lsm_runs.keyed(places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None)
+            lsm_runs.with_run_columns(
+                places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None
+            )
         )
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
@@ -114,7 +116,7 @@ def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tupl
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
         probes, places = run.find_pairs(columns[0], columns[1], columns[2], columns[3])
-        theirs = run.at(places)
+        theirs = run.rows_at(places)
         two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
         if len(two):
             one = two[:1]

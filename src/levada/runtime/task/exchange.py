@@ -34,7 +34,7 @@ from levada.core.size_thresholds import register
 from levada.kernels.keyed.key_partitioner import group_and_partition, scatter_order
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.aggregation.panes import fold, of_one_group
+from levada.operators.aggregation.panes import fold, mark_one_group
 from levada.operators.aggregation.shared_slices import slice_for_readers
 from levada.operators.aggregation.slicing.slice_state import is_cut
 from levada.operators.local_combine import FEWER as FEWER
@@ -82,7 +82,7 @@ class Exchange:
         self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
         self._sent_lengths: dict[tuple[int, FrameAddress], int] = {}
-        self.flows = Flows(Joining.of(plan).nodes)
+        self.flows = Flows(Joining.from_plan(plan).nodes)
         self.picking = CompensationRouter(plan, pool, context.limits)
         self.met = self.picking.met
 
@@ -232,7 +232,7 @@ class Exchange:
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
             counted = self.counter is not None and col.PLACE in frame
-            self._put_panes(consumer, panes, of_one_group(target, frame) if counted else None)
+            self._put_panes(consumer, panes, mark_one_group(target, frame) if counted else None)
 
     def _to_all(self, to: FrameAddress, frame: Frame) -> None:
         """Sends all rows to each partition; they have no group, and count for none."""
@@ -282,7 +282,9 @@ class Exchange:
             self.pool.spent.hold(node, frame)
             self.frames[0].setdefault(to, []).append(frame)
             return
-        copied = self.copies.of(node, group, target) if to.what is FrameKind.ROWS else None
+        copied = (
+            self.copies.find_targets(node, group, target) if to.what is FrameKind.ROWS else None
+        )
         target = target if copied is None else copied.target
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):

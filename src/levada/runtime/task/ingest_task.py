@@ -98,7 +98,7 @@ class IntakeTask:
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
         self.pool = TermLookup(context.seed, wall=context.wall)
-        self.env = OperatorContext.of_rows(self.pool)
+        self.env = OperatorContext.for_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[SourceReport] = []
         self.times = Times(context)
@@ -166,7 +166,7 @@ class IntakeTask:
                 config, reference, stream, bounds
             )
         except LostError as error:
-            raise error.at(self.context.epoch) from error
+            raise error.with_epoch(self.context.epoch) from error
         # nothing of the reference has been routed: it is read completely before
         except FileFault as fault:
             self._write_letters(reference, [Dead(reference.start, str(fault), "")], (), w)

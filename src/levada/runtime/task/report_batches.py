@@ -159,7 +159,7 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
     if not calendar.any_due or (isinstance(step, s.Report) and step.instant):
         return None
     op, at, weight = _changes(node, state, new)
-    of = calendar.of[op]
+    of = calendar.schedules[op]
     counts = [
         _counts(calendar, number, at[of == number], weight[of == number])
         for number in np.unique(of).tolist()

@@ -134,7 +134,7 @@ class Results:
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
                 query = members[member].query
-                if limits.of(query).kept:
+                if limits.limits_of_query(query).kept:
                     self.sizes[query] = int(sizes[member])
 
     def _terms(self, frames: dict[int, Frame]) -> Terms:
@@ -150,7 +150,7 @@ class Results:
         )
 
 
-def of_stage(segments: Sequence[str], stage: int) -> list[str]:
+def select_stage(segments: Sequence[str], stage: int) -> list[str]:
     """Returns the segments of an epoch that tasks of a stage have written, by their names.
 
     >>> of_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)

@@ -137,7 +137,9 @@ class StageTask:
         sent = (parts for boxes in exchange.frames for parts in boxes.values())
         waits = (*self.inputs.values(), *self.partials.values(), *self.results.frames.values())
         name = type(node.step).__name__
-        self.held.see(chain.from_iterable(chain(waits, sent, ((out,),))), self.state.held, name)
+        self.held.see(
+            chain.from_iterable(chain(waits, sent, ((out,),))), self.state.unsaved_bytes, name
+        )
 
     def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress

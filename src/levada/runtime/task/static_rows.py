@@ -19,7 +19,7 @@ from levada.checkpoint.epoch_context import EpochContext, load_setup
 from levada.connectors.ingest.parse.ntriples import Triples
 from levada.connectors.ingest.static_cache import CacheRequest
 from levada.connectors.ingest.static_file_stamps import read_stamp
-from levada.connectors.ingest.static_files import StaticFile, cut, of_graphs
+from levada.connectors.ingest.static_files import StaticFile, cut, select_graphs
 from levada.core import column_names as col
 from levada.core.array_types import Bools
 from levada.core.frame import Frame, concat
@@ -151,7 +151,7 @@ def matching(
 
 def _wanted_terms(tables: Sequence[Patterns]) -> CacheRequest:
     """Returns the terms that these patterns need of imprints."""
-    every = [t for table in tables for t in table.each()]
+    every = [t for table in tables for t in table.tables()]
     records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
     bound = (records[:, SHAPE] & _PREDICATE) != 0
     layouts = [n.layout for t in every for n, _, _ in t.nodes]
@@ -173,7 +173,7 @@ def _match_(
 ) -> Iterator[tuple[PlanNode, Frame]]:
     for graphs, patterns in tables:
         if not file.graphs.isdisjoint(graphs):
-            some = of_graphs(file, triples, graphs, seed)
+            some = select_graphs(file, triples, graphs, seed)
             yield from match_(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
 
 

@@ -70,10 +70,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     facts, folders = _Facts(Path(start.root)), [*map(Path, start.folders)]
     with suppress(Exception):  # a task says so
-        facts.known()
+        facts.name_scope()
     _write_line(b"")
     for line in sys.stdin.buffer:
-        reply = _reply(msgspec.json.decode(line, type=Order), facts.known, folders)
+        reply = _reply(msgspec.json.decode(line, type=Order), facts.name_scope, folders)
         _write_line(msgspec.json.encode(reply))
         if reply.ends:
             return
@@ -86,11 +86,11 @@ class _Facts:
         self._root = root
         self._facts: Facts | None = None
 
-    def known(self) -> NameScope:
+    def name_scope(self) -> NameScope:
         """What a text can name now. Raises ``CheckpointError``."""
         if self._facts is None:
             self._facts = Facts(self._root)
-        return self._facts.known()
+        return self._facts.name_scope()
 
 
 def _write_line(line: bytes) -> None:

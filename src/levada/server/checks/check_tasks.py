@@ -43,7 +43,7 @@ class Task(msgspec.Struct, frozen=True):
     patterns: int = 500
 
     @property
-    def asked(self) -> QueryRequest:
+    def query_request(self) -> QueryRequest:
         """The query that the text would be. Raises ``UsageError``."""
         return QueryRequest(self.text, self.name, self.dialect, options_of(self.words))
 
@@ -90,7 +90,7 @@ def _encode_tree(query: Prepared) -> bytes:
 
 def _prepare(task: Task, known: NameScope) -> Prepared:
     """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
-    query = prepare(task.asked, known)
+    query = prepare(task.query_request, known)
     check_weight(query, task.patterns)
     return query
 
@@ -145,6 +145,6 @@ def _tree(query: Prepared) -> str:
 STAGES: Mapping[str, Callable[[Prepared], str]] = {
     "ast": _tree,
     "algebra": lambda query: show_algebra(query.algebra),
-    "optimized": lambda query: show_algebra(query.optimized),
+    "optimized": lambda query: show_algebra(query.optimized_query),
     "physical": lambda query: show_operators(query.physical.root),
 }

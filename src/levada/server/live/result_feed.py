@@ -162,7 +162,7 @@ class Feed:
             return
         topics = dict(self._topics)
         for query, topic in topics.items():
-            if entries and (gone := self.archive.gone(query, topic.since)) is not None:
+            if entries and (gone := self.archive.last_deleted(query, topic.since)) is not None:
                 self._send(topic, gone, [])
         outcomes = [
             self._read_entry(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics

@@ -147,7 +147,7 @@ class EventStream:
         pages, at = self._feed.pages, self._at[query]
         async with pages.turns.slot(self._token):
             events = await asyncio.to_thread(pages.behind, query, at, topic.since)
-        gone = self._feed.archive.gone(query, topic.since)
+        gone = self._feed.archive.last_deleted(query, topic.since)
         if gone is not None and gone > at and (not events or events[0].id > gone):
             before = events[0].id if events else None
             said = {"query": query, "after": None if at == NEVER else at, "before": before}

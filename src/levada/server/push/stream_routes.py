@@ -35,7 +35,7 @@ from levada.server.app_state import (
 )
 from levada.server.problem_json import Json, Problem
 from levada.server.query_routes import pause
-from levada.server.resource_owners import Owners, of_stream, only_of
+from levada.server.resource_owners import Owners, only_of, stream_key
 from levada.server.security.tokens import Role
 
 OPTIONS = (
@@ -54,9 +54,9 @@ async def put_stream(request: Request) -> Response:
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
     options = await _options(request)
-    asked = StreamConfig.of(name, PUSH, **options)
+    asked = StreamConfig.from_options(name, PUSH, **options)
     push_spool(asked, Path())  # whether it can be one
-    async with one_by_one(server, of_stream(name)):
+    async with one_by_one(server, stream_key(name)):
         return await _put(request, server, asked, options)
 
 
@@ -70,8 +70,8 @@ async def _put(
         _check_same(there, asked)
         return Json(description)
     owners, token = Owners(server.settings.root, server.coming), token_of(request)
-    names = [of_stream(n) for n in server.facts.now().streams]
-    with owners.adding(token, of_stream(name), names, limits_of(request)):
+    names = [stream_key(n) for n in server.facts.now().streams]
+    with owners.adding(token, stream_key(name), names, limits_of(request)):
         stream = NewStream(name, PUSH, options, token.name)
         answer = await _ask_engine(request, Wish(new_id(), stream=stream))
         await _await_change(lambda: name in server.facts.now().streams)
@@ -83,7 +83,7 @@ async def delete_stream(request: Request) -> Response:
     """Takes a stream that is pushed away; what of it has not been read is not read any more."""
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
-    async with one_by_one(server, of_stream(name)):
+    async with one_by_one(server, stream_key(name)):
         return await _delete(request, server, name)
 
 
@@ -94,7 +94,7 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
     if not is_pushed(there):
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
     token = token_of(request)
-    Owners(server.settings.root, server.coming).check_own(token, of_stream(name))
+    Owners(server.settings.root, server.coming).check_own(token, stream_key(name))
     answer = await _ask_engine(request, Wish(new_id(), leave=name, only=only_of(token)))
     server.pushers.pop(there.path, None)
     await _await_change(lambda: name not in server.facts.now().streams)

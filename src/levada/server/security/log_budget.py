@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from levada.errors import shortened
+from levada.errors import shorten
 
 SIZE = 12_000  # bytes of a server's log at once
 MAX_RECORD = 4000  # characters of a message
@@ -51,7 +51,7 @@ class LogBudget:
             self._room = min(self._room + self._rate * (now - self._filled), self._size)
             self._filled = now
             before = f"{self._left_out:,} messages were left out. " if self._left_out else ""
-            shown = before + shortened(text, MAX_RECORD)
+            shown = before + shorten(text, MAX_RECORD)
             if (size := _size(shown)) <= self._room:
                 self._room -= size
                 self._left_out = 0

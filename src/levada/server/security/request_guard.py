@@ -61,7 +61,7 @@ class RequestGuard:
         answer = Answer(scope, send, self.unsent)
         begun = False
 
-        async def counted(message: Message) -> None:
+        async def count_bytes(message: Message) -> None:
             nonlocal begun
             if message["type"].endswith("http.response.start"):
                 answer.begin(message["headers"])
@@ -78,17 +78,17 @@ class RequestGuard:
             self._check_place(headers, scope["path"])
             token = NOBODY if _is_open(scope["path"]) else self._token(headers)
             scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
-            body.limits = self._settings.limits.of(token)
+            body.limits = self._settings.limits.limits_of_token(token)
             body.check(headers)
             with self._count_connection(token):
-                await self._app(scope, body.receive, counted)
+                await self._app(scope, body.receive, count_bytes)
         except TooMuch as full:
             if not begun:
-                await full.problem.response()(scope, receive, counted)
+                await full.problem.response()(scope, receive, count_bytes)
         except Problem as problem:
             if begun:
                 raise
-            await problem.response()(scope, receive, counted)
+            await problem.response()(scope, receive, count_bytes)
         finally:
             self.held.bytes -= body.taken
             self.unsent.bytes -= answer.taken
@@ -96,7 +96,7 @@ class RequestGuard:
     @contextmanager
     def _count_connection(self, token: Token) -> Iterator[None]:
         """One more of a token's requests."""
-        most = self._settings.limits.of(token).own_connections
+        most = self._settings.limits.limits_of_token(token).own_connections
         if token.name and self.open[token.name] >= most:
             raise Problem(
                 429,
@@ -126,7 +126,7 @@ class RequestGuard:
             raise Problem(403, "A page of another origin asks, which is not answered.")
 
     def _token(self, headers: dict[str, str]) -> Token:
-        if not self.tokens.asked:
+        if not self.tokens.requires_tokens:
             return EVERYBODY
         scheme, _, presented = headers.get("authorization", "").partition(" ")
         token = self.tokens.find(presented.strip()) if scheme.lower() == "bearer" else None

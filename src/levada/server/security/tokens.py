@@ -129,7 +129,7 @@ class TokenFile:
         self._lock = threading.Lock()
 
     @property
-    def asked(self) -> bool:
+    def requires_tokens(self) -> bool:
         """Whether tokens are asked for."""
         return self._path is not None
 
@@ -139,7 +139,7 @@ class TokenFile:
 
     def has(self, token: Token) -> bool:
         """Whether a token that was let in would be so now, with the roles that it had."""
-        if not self.asked:
+        if not self.requires_tokens:
             return True
         return any((t.digest, t.roles) == (token.digest, token.roles) for t in self.now().all)
 

@@ -20,7 +20,7 @@ class Fault(NamedTuple):
     """What is answered to a handshake that is none."""
 
     status: str
-    told: str
+    detail: str
     headers: Mapping[str, str] = {}
 
 

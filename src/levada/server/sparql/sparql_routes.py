@@ -90,15 +90,15 @@ async def post_sparql(request: Request) -> Response:
 def _parse_request(said: Sequence[tuple[str, str]]) -> SparqlRequest:
     """Raises ``Problem`` 400."""
 
-    def of(name: str) -> tuple[str, ...]:
+    def values_of(name: str) -> tuple[str, ...]:
         return tuple(value for key, value in said if key == name)
 
-    if of("update") or of("using-graph-uri") or of("using-named-graph-uri"):
+    if values_of("update") or values_of("using-graph-uri") or values_of("using-named-graph-uri"):
         raise Problem(400, "This service only reads: it takes no update.")
-    texts = of("query")
+    texts = values_of("query")
     if len(texts) != 1 or not texts[0].strip():
         raise Problem(400, "One query is asked for.", hint="Say ?query= once, or send its text.")
-    return SparqlRequest(texts[0], of("default-graph-uri"), of("named-graph-uri"))
+    return SparqlRequest(texts[0], values_of("default-graph-uri"), values_of("named-graph-uri"))
 
 
 async def _answer(request: Request, asked: SparqlRequest) -> Response:

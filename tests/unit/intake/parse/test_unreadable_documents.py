@@ -38,7 +38,9 @@ def read(
     starts = np.cumsum([0, *(len(text.encode()) + 1 for text in payloads)])
     offsets = np.arange(len(payloads))
     said = Messages(starts, offsets, offsets, beside=MessageHeaders(formats=list(formats)))
-    config = StreamConfig.of("s", "ws://e/x", format=form, time="arrival", element=element)
+    config = StreamConfig.from_options(
+        "s", "ws://e/x", format=form, time="arrival", element=element
+    )
     triples, _, where = parse_messages(data, said, reference(form), config, 1)
     places = where.offset(np.array([place for place, _, _ in triples.bad], np.int64))
     bad = [(at, why) for at, (_, why, _) in zip(places.tolist(), triples.bad, strict=True)]

@@ -88,7 +88,7 @@ def of_file(text: bytes, folder: Path, **options: Any) -> list[Tuples]:
     """The rows of a file, a line a reference."""
     path = folder / "a.ndjson"
     path.write_bytes(text)
-    config = StreamConfig.of("s", path, schema="v:integer", **options)
+    config = StreamConfig.from_options("s", path, schema="v:integer", **options)
     source = FileSource(config, folder)
     source.discover(True)
     found: list[Tuples] = []
@@ -106,7 +106,7 @@ def of_messages(texts: list[bytes], way: str, **options: Any) -> Tuples:
     data = np.frombuffer(bytearray(b"".join(text + b"\n" for text in texts)), np.uint8)
     starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     number = np.arange(len(texts))
-    config = StreamConfig.of("s", way, format="ndjson", schema="v:integer", **options)
+    config = StreamConfig.from_options("s", way, format="ndjson", schema="v:integer", **options)
     messages = Messages(starts, number, number)
     return tuples_of(JsonChunk(data), config, reference(len(data)), messages=messages, **bounds())
 
@@ -148,13 +148,15 @@ def test_a_message_of_one_value_is_dead_alone(text: bytes, way: str) -> None:
 @pytest.mark.parametrize("text", [ARRAY, PRETTY])
 def test_a_body_of_one_value_is_refused(text: bytes) -> None:
     with pytest.raises(Problem):
-        rows_of(StreamConfig.of("s", PUSH, format="ndjson", schema="v:integer"), text + b"\n")
+        rows_of(
+            StreamConfig.from_options("s", PUSH, format="ndjson", schema="v:integer"), text + b"\n"
+        )
 
 
 @pytest.mark.parametrize("text", [ARRAY, PRETTY])
 def test_standard_input_of_one_value_has_no_row(tmp_path: Path, text: bytes) -> None:
     out, into = os.pipe()
-    config = StreamConfig.of("s", "-", format="ndjson", schema="v:integer")
+    config = StreamConfig.from_options("s", "-", format="ndjson", schema="v:integer")
     spool = StdinSpool(config, tmp_path / "data", out)
     spool._batches.make()
     for line in text.splitlines(keepends=True):
@@ -179,7 +181,7 @@ def test_of_a_name_that_comes_again_the_last_counts_in_every_way(tmp_path: Path)
     assert numbers(*of_file(AGAIN + b"\n" + AGAIN, tmp_path)) == [7, 7]
     for way in ("kafka://h:1/t", "mqtt://h/t", "ws://h/t"):
         assert numbers(of_messages([AGAIN, ROW], way)) == [7, 7]
-    pushed = StreamConfig.of("s", PUSH, format="ndjson", schema="v:integer")
+    pushed = StreamConfig.from_options("s", PUSH, format="ndjson", schema="v:integer")
     assert rows_of(pushed, AGAIN.replace(b'"v": 1', b'"v": "no integer"') + b"\n") == 1
     data = np.frombuffer(AGAIN, np.uint8)
     rows = json_rows(data, ["v"], reference(len(data)))

@@ -21,7 +21,7 @@ NOON = 1_709_294_488_000  # 2024-03-01T12:01:28Z
 
 
 def stream(**options: Any) -> StreamConfig:
-    return StreamConfig.of("s", "a.csv", schema="k:integer", **options)
+    return StreamConfig.from_options("s", "a.csv", schema="k:integer", **options)
 
 
 def times(values: Any, **options: Any) -> list[int | None]:
@@ -89,7 +89,7 @@ def test_what_is_refused(option: str, value: str, says: str) -> None:
 def test_formats_and_zones_are_for_columns() -> None:
     for options in ({"zone": "Europe/Berlin"}, {"time_format": "%Y-%m-%d"}):
         with pytest.raises(UsageError, match="column of a table"):
-            StreamConfig.of("s", "a.nt", **options)
+            StreamConfig.from_options("s", "a.nt", **options)
 
 
 def test_a_zone_is_of_times_without_one() -> None:

@@ -38,7 +38,7 @@ def run(
     **options: Any,
 ) -> Tuples:
     data = text.encode() if isinstance(text, str) else text
-    config = StreamConfig.of("s", "a.csv", **{"schema": SCHEMA, **options})
+    config = StreamConfig.from_options("s", "a.csv", **{"schema": SCHEMA, **options})
     chunk = CsvChunk(tuple(columns.split(",")), np.frombuffer(data, np.uint8))
     where = reference(100 + len(data), start=100, name="day_7.csv", limit=limit)
     return tuples_of(chunk, config, where, late_below=late_below, future_above=future_above)
@@ -210,7 +210,7 @@ def test_what_the_csv_module_writes_is_read(rows: Any, end: Any) -> None:
 
 
 def parquet(table: pa.Table, schema: str, **options: Any) -> Tuples:
-    config = StreamConfig.of("s", "a.parquet", schema=schema, **options)
+    config = StreamConfig.from_options("s", "a.parquet", schema=schema, **options)
     bounds = {"late_below": options.pop("late_below", MIN), "future_above": MAX}
     return tuples_of(
         table, config, reference(1000 + table.num_rows, start=1000, name="a.parquet"), **bounds

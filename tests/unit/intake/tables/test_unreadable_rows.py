@@ -35,7 +35,7 @@ def reference(form: str, stop: int) -> FileSplit:
 def read(text: str, form: str) -> Tuples:
     data = np.frombuffer(text.encode(), np.uint8)
     chunk = CsvChunk(("k", "v", "ts"), data) if form == "csv" else JsonChunk(data)
-    config = StreamConfig.of("s", f"a.{form}", schema="k:integer;v:string")
+    config = StreamConfig.from_options("s", f"a.{form}", schema="k:integer;v:string")
     return tuples_of(chunk, config, reference(form, len(data)), **BOUNDS)
 
 
@@ -99,7 +99,7 @@ def test_rows_that_make_a_cast_raise_are_dead_alone(monkeypatch: pytest.MonkeyPa
 
 def test_a_column_that_no_row_can_be_read_from_makes_each_a_dead_letter() -> None:
     table = pa.table({"k": [[1], [2]], "v": ["a", "b"], "ts": [1, 2]})
-    config = StreamConfig.of("s", "a.parquet", schema="k:integer;v:string")
+    config = StreamConfig.from_options("s", "a.parquet", schema="k:integer;v:string")
     found = tuples_of(table, config, reference("parquet", 2), **BOUNDS)
     assert [dead.offset for dead in found.dead] == [0, 1]
     assert found.dead[1].reason.startswith("it cannot be read: cannot cast List type")
@@ -111,7 +111,7 @@ def test_a_row_of_parquet_with_an_instant_that_python_has_not_is_shown(kind: pa.
     """A dead letter shows the row, also the year 148108."""
     times = pa.array([1_000, 1 << 62, 2_000], pa.int64()).cast(kind)
     table = pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"], "ts": times})
-    config = StreamConfig.of("s", "a.parquet", schema="k:integer;v:string")
+    config = StreamConfig.from_options("s", "a.parquet", schema="k:integer;v:string")
     found = tuples_of(table, config, reference("parquet", 3), **FUTURE)
     assert numbers(found) == [1, 3]
     ((offset, _, text),) = found.dead
@@ -122,7 +122,7 @@ def test_a_row_of_parquet_with_an_instant_that_python_has_not_is_shown(kind: pa.
 def test_a_row_of_parquet_with_a_date_that_has_no_text_is_dead_alone() -> None:
     dates = pa.array([1, 2**31 - 1, 3], pa.int32()).cast(pa.date32())
     table = pa.table({"k": [1, 2, 3], "v": dates, "ts": [1, 2, 3]})
-    config = StreamConfig.of("s", "a.parquet", schema="k:integer;v:string")
+    config = StreamConfig.from_options("s", "a.parquet", schema="k:integer;v:string")
     found = tuples_of(table, config, reference("parquet", 3), **BOUNDS)
     assert numbers(found) == [1, 3]
     ((offset, reason, _),) = found.dead
@@ -135,7 +135,7 @@ def test_a_row_that_makes_a_formula_raise_is_dead_alone(
 ) -> None:
     path = tmp_path / "map.yaml"
     path.write_text('let: {t: "lower(v)"}\ntriples:\n  - <http://e/{k}> <http://e/p> {t}\n')
-    config = StreamConfig.of("s", "a.csv", mapping=path)
+    config = StreamConfig.from_options("s", "a.csv", mapping=path)
     whole = pl.DataFrame.with_columns
 
     def fail(frame: pl.DataFrame, *given: Any, **more: Any) -> pl.DataFrame:
@@ -157,7 +157,7 @@ def test_a_message_of_several_rows_is_one_dead_letter() -> None:
     data = np.frombuffer("".join(f"{text}\n" for text in payloads).encode(), np.uint8)
     starts = np.cumsum([0, *(len(text) + 1 for text in payloads)])
     messages = Messages(starts, np.arange(5), np.arange(5))
-    config = StreamConfig.of("s", "ws://e/x", format="csv", schema="k:integer;v:string")
+    config = StreamConfig.from_options("s", "ws://e/x", format="csv", schema="k:integer;v:string")
     chunk = CsvChunk(("k", "v", "ts"), data)
     found = tuples_of(chunk, config, reference("csv", len(data)), messages=messages, **BOUNDS)
     assert numbers(found) == [1, 4, 8]

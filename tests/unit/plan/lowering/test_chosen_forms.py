@@ -108,7 +108,7 @@ def test_a_condition_between_parts_is_applied_all_the_same() -> None:
     assert sum(isinstance(op.spec, p.Filter) for op in every(found.root)) == 1
 
 
-@pytest.mark.parametrize("bad", [Values.even(3), Values.skewed(50_000, 0.4)])
+@pytest.mark.parametrize("bad", [Values.even(3), Values.with_heaviest(50_000, 0.4)])
 def test_the_key_that_places_is_the_most_even_one(bad: Values) -> None:
     body = "WINDOW :w { ?x :p ?y . ?x :q ?y }"
     for end, placed in (((bad, MANY), "y"), ((MANY, bad), "x"), ((MANY, MANY), "x")):

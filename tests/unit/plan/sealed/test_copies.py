@@ -35,8 +35,8 @@ def test_a_row_goes_to_all_who_share_its_group(table: GroupTable, drawn: list[in
     group = np.array([g % table.groups for g in drawn], np.uint16)
     target = table.partition[group].astype(np.int32)
     copies = Copies(table)
-    assert copies.of(OTHER, group, target) is None
-    found = copies.of(JOIN, group, target)
+    assert copies.find_targets(OTHER, group, target) is None
+    found = copies.find_targets(JOIN, group, target)
     shared = {h.group: h.parts for h in table.division.heavy}
     wanted = [(i, p) for i, g in enumerate(group.tolist()) for p in shared.get(g, (target[i],))]
     if found is None:

@@ -76,7 +76,8 @@ def finders(plan: Plan) -> list[PredicateIndexReader]:
     """Those of the relaxed join's first input."""
     (join,) = (n for n in plan.nodes.values() if (own := n.as_step(s.Join)) and own.step.relaxed)
     forms = [
-        Form.of_side(one, 0, first) for first, one in number_forms(join, sharing_demand_of(plan))
+        Form.from_join_side(one, 0, first)
+        for first, one in number_forms(join, sharing_demand_of(plan))
     ]
     bits = np.ones(sum(len(form.of.members) for form in forms), np.int64)
     return [finder for told in group_predicates(forms, SEED, bits) for finder in told.finders]

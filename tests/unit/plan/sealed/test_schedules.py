@@ -40,7 +40,7 @@ SCHEDULES = st.builds(
     st.integers(0, 14),
 )
 def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
-    element_times = {i: EventTimes.of(ts) for i, ts in enumerate(times)}
+    element_times = {i: EventTimes.from_times(ts) for i, ts in enumerate(times)}
     same = Families.from_schedules(schedules).first_equal(
         {i: seen.ts for i, seen in element_times.items()}
     )

@@ -37,7 +37,7 @@ BODIES = (
 def query(number: int) -> Query:
     """One of many queries."""
     text = HEAD + BODIES[number % len(BODIES)].format(number // 8) + " } }"
-    return prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized
+    return prepare(QueryRequest(text, "q"), NameScope({"e:s": StreamFacts()})).optimized_query
 
 
 def changed(topology: Topology, rng: random.Random, start: int) -> None:

@@ -173,7 +173,7 @@ def test_driver_reads_little_of_files_that_are_cut_by_size(
 
     counting("preadv", int)
     counting("pread", len)
-    source = FileSource(StreamConfig.of("s", path), tmp_path)
+    source = FileSource(StreamConfig.from_options("s", path), tmp_path)
     source.discover()
     assert source.backlog({})
     taken, position = source.take({}, 1_000_000)
@@ -191,7 +191,7 @@ def test_blocks_of_parquet_files_are_hashed_by_tasks(
     for name in "ab":
         rows = {"ts": [100 * i for i in range(400)], "v": [f"{name}{i}" for i in range(400)]}
         pl.DataFrame(rows).write_parquet(folder / f"{name}.parquet")
-    config = StreamConfig.of("s", folder, files="parallel")
+    config = StreamConfig.from_options("s", folder, files="parallel")
     source = FileSource(config, tmp_path)
     source.discover(final=True)
     taken, position = source.take({}, 500)
@@ -215,7 +215,7 @@ def test_last_line_waits_for_its_end(tmp_path: Path, small: pytest.MonkeyPatch) 
     whole = text_of("nt", "\n")
     for size in range(len(whole) - 200, len(whole)):
         path.write_text(whole[:size])
-        source = FileSource(StreamConfig.of("s", path), tmp_path)
+        source = FileSource(StreamConfig.from_options("s", path), tmp_path)
         source.discover()
         taken, position = source.take({}, 100_000)
         assert position["at"] == whole.rindex("\n", 0, size) + 1

@@ -59,7 +59,7 @@ def test_an_open_quote_takes_its_own_line_alone(tmp_path: Path) -> None:
 def test_an_open_quote_does_not_stall_a_file_that_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('k,v,ts\n1,a,1000\n2,"b,2000\n' + "3,c,3000\n" * 20_000)
-    source = FileSource(StreamConfig.of("S", path, schema=SCHEMA), tmp_path)
+    source = FileSource(StreamConfig.from_options("S", path, schema=SCHEMA), tmp_path)
     source.discover()
     assert sum(r.elements for r in source.take({}, 1_000_000)[0]) > 10_000
 
@@ -154,7 +154,7 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path: Path, files: str) -> Non
     path.write_text("".join(map(line, range(10))))
 
     def source() -> FileSource:
-        made = FileSource(StreamConfig.of("s", path.parent, files=files), tmp_path)
+        made = FileSource(StreamConfig.from_options("s", path.parent, files=files), tmp_path)
         made.discover()
         return made
 
@@ -185,7 +185,7 @@ def test_a_file_that_is_the_same_is_read_on(tmp_path: Path, files: str) -> None:
     path.parent.mkdir()
     for size in (10, HEAD):
         path.write_text("".join(map(line, range(size))))
-        made = FileSource(StreamConfig.of("s", path.parent, files=files), tmp_path)
+        made = FileSource(StreamConfig.from_options("s", path.parent, files=files), tmp_path)
         made.discover()
         position = made.take({}, 10 * HEAD)[1]
         (tmp_path / "copy").write_text(path.read_text() + line(5))
@@ -213,7 +213,7 @@ def test_another_file_with_the_same_first_bytes_is_read_anew(
     path.write_bytes(pack("".join(lines).encode()))
 
     def source() -> FileSource:
-        made = FileSource(StreamConfig.of("s", path.parent, files=files), tmp_path)
+        made = FileSource(StreamConfig.from_options("s", path.parent, files=files), tmp_path)
         made.discover(final=True)
         return made
 
@@ -237,7 +237,7 @@ def test_a_file_that_is_written_over_with_the_same_first_bytes_is_read_anew(
     path = tmp_path / "a.nt"
     head = "".join(line(10_000 + i) for i in range(HEAD // 20))
     path.write_text(head + "".join(line(20_000 + i) for i in range(size // 36)))
-    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path), tmp_path)
     made.discover()
     position: Any = {}
     while (taken := made.take(position, 100_000))[0]:
@@ -252,7 +252,7 @@ def test_a_file_that_is_written_over_with_the_same_first_bytes_is_read_anew(
 def test_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.nt"
     path.write_text("".join(line(1_000_000 + i) for i in range(50_000)))
-    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path), tmp_path)
     made.discover()
     position: Any = {}
     while (taken := made.take(position, 100_000))[0]:
@@ -278,7 +278,7 @@ def test_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_position_of_a_former_version_is_read_on(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     path.write_text(line(1))
-    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made = FileSource(StreamConfig.from_options("s", path), tmp_path)
     made.discover()
     position = made.take({}, 10)[1]
     old = ".".join(position["fingerprints"]["a.nt"].split(".")[:4])

@@ -93,6 +93,6 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path: Pat
             reports = len(list(handle.results()))
             assert reports == 40
             own = handle._lifetime.query
-            assert own is not None and engine._publication.totals.of_query(own) == (80, reports)
+            assert own is not None and engine._publication.totals.query_totals(own) == (80, reports)
             assert last.totals.of_query(own) == (80, 0, 0, reports)
         assert engine._publication.reports == 80

@@ -55,7 +55,7 @@ class Spooled(NamedTuple):
 
 
 def pushed(root: Path) -> Spooled:
-    spool = push_spool(StreamConfig.of("s", "push:", format="nq"), root)
+    spool = push_spool(StreamConfig.from_options("s", "push:", format="nq"), root)
     spool.start(once=True)
     data = Path(spool.config.path)
     PushLog(data, "nq").append(LINES, {}, 500)
@@ -63,7 +63,7 @@ def pushed(root: Path) -> Spooled:
 
 
 def piped(root: Path, form: str, data: bytes, **options: str) -> Spooled:
-    spool = stdin_spool(StreamConfig.of("s", "-", format=form, **options), root)
+    spool = stdin_spool(StreamConfig.from_options("s", "-", format=form, **options), root)
     reader, writer = os.pipe()
     spool._descriptor = reader
     os.write(writer, data)
@@ -82,7 +82,7 @@ def frame(root: Path) -> Spooled:
 
 
 def feed(root: Path) -> Spooled:
-    config = StreamConfig.of("s", "mqtt://localhost/t", format="nt", time="arrival")
+    config = StreamConfig.from_options("s", "mqtt://localhost/t", format="nt", time="arrival")
     Log(root / "data").append([Message(LINES, "t", 7, note="12"), Message(LINES, "t", 8)])
     config = replace(config, path=str(root / "data"), settled=True)
     return Spooled(config, only(root / "data"))
@@ -198,7 +198,7 @@ def test_the_note_of_a_damaged_feed_is_not_believed(tmp_path: Path) -> None:
 
 def pushed_files(root: Path) -> tuple[FileSource, list[Path]]:
     """A stream with four files, and these."""
-    spool = push_spool(StreamConfig.of("s", "push:", format="nq"), root)
+    spool = push_spool(StreamConfig.from_options("s", "push:", format="nq"), root)
     spool.start(once=True)
     data = Path(spool.config.path)
     log = PushLog(data, "nq")
@@ -247,7 +247,7 @@ def test_a_file_that_a_look_has_missed_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_messages_of_a_feed_that_are_missing_are_told(tmp_path: Path) -> None:
-    config = StreamConfig.of("s", "mqtt://localhost/t", format="nt", time="arrival")
+    config = StreamConfig.from_options("s", "mqtt://localhost/t", format="nt", time="arrival")
     log = Log(tmp_path / "data")
     for n in range(3):
         log.append([Message(LINES, "t", n), Message(LINES, "t", n)])

@@ -41,7 +41,9 @@ def epoch(keys: list[int], first: int, at: int, lasts: int) -> lsm_runs.Run:
     k = np.array([avalanche(np.uint64(key + 1)) for key in keys], np.uint64)
     s = np.full(len(keys), at, np.int64)
     rows = Frame({"id": np.arange(first, first + len(keys)), "key": np.array(keys, np.int64)})
-    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+    return lsm_runs.build_run(
+        lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, s + lasts, k)
+    )
 
 
 def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]]:
@@ -50,8 +52,8 @@ def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]
     for run in lsm_runs.live_runs(state, "x", horizon):
         b = probe.buckets
         at, places = run.find_pairs(b.k, b.h, b.s, b.ends)
-        ids = probe.rows["id"][probe.at(at.astype(np.int32))]
-        found += zip(ids.tolist(), run.rows["id"][run.at(places)].tolist(), strict=True)
+        ids = probe.rows["id"][probe.rows_at(at.astype(np.int32))]
+        found += zip(ids.tolist(), run.rows["id"][run.rows_at(places)].tolist(), strict=True)
     return sorted(found)
 
 
@@ -102,7 +104,7 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
     assert max(p.depth for p in pieces) >= 3
     assert max(p.rows for p in pieces) * each <= 2 * theta
     assert sum(p.rows for p in state.pieces("x")) == 4000
-    assert state.held < 8 * theta
+    assert state.unsaved_bytes < 8 * theta
     assert not set(state.unlisted_files()) & set(state.files())
 
 

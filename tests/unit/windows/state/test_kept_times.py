@@ -147,7 +147,9 @@ def test_what_is_kept_says_what_all_times_would(window: Window, random_seed: int
 
     def instants(ts: Times, low: int, w: int) -> set[int]:
         found = {
-            i for pair in zip(*span(window, EventTimes.of(ts), MIN), strict=True) for i in pair
+            i
+            for pair in zip(*span(window, EventTimes.from_times(ts), MIN), strict=True)
+            for i in pair
         }
         return {int(i) for i in found if low <= i < w}
 

@@ -44,7 +44,7 @@ def terms(*names: str) -> Terms:
     x = np.array([sum(map(ord, n)) for n in names], np.uint64)
     sizes = np.array([len(n) for n in names], np.int64)
     data = np.frombuffer("".join(names).encode(), np.uint8)
-    return Terms.of(x, x, np.cumsum(sizes) - sizes, sizes, data)
+    return Terms.from_texts(x, x, np.cumsum(sizes) - sizes, sizes, data)
 
 
 def known(tables: object) -> set[str]:

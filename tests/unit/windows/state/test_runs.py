@@ -29,7 +29,9 @@ def epoch(ids: list[int], at: int, lasts: int) -> lsm_runs.Run:
     k = np.array(ids, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     s = np.full(len(ids), at, np.int64)
     rows = Frame({"id": np.array(ids, np.int64)})
-    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+    return lsm_runs.build_run(
+        lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, s + lasts, k)
+    )
 
 
 def held(state: State, horizon: int) -> list[int]:
@@ -122,7 +124,7 @@ def test_a_run_is_probed_by_its_key_and_instants() -> None:
     i, j = join_pairs(
         probe.buckets.k, probe.buckets.h, probe.buckets.s, probe.buckets.e, run.buckets
     )
-    assert (i.tolist(), run.rows["id"][run.at(j)].tolist()) == ([0, 0], [2, 2])
+    assert (i.tolist(), run.rows["id"][run.rows_at(j)].tolist()) == ([0, 0], [2, 2])
     late = epoch([2], 150, 50)
     assert not len(
         join_pairs(late.buckets.k, late.buckets.h, late.buckets.s, late.buckets.e, run.buckets)[0]
@@ -145,7 +147,7 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
         }
         rows = Frame({"op": np.zeros(2, np.int32), **columns})
         run = lsm_runs.build_run(
-            lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, np.full(2, 2**62), None)
+            lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, np.full(2, 2**62), None)
         )
         lsm_runs.insert(state, "x", run, 2**60, horizon=at, ends=("hi0",))
     left = [run.rows for run in lsm_runs.live_runs(state, "x", 400)]
@@ -190,7 +192,7 @@ def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, l
                 _, places = join_pairs(
                     probe["#k"], probe["#h"], probe["#s"], probe["#e"], run.buckets
                 )
-                assert run.rows["id"][run.at(places)].tolist() == [key] * len(places)
+                assert run.rows["id"][run.rows_at(places)].tolist() == [key] * len(places)
                 found += run.buckets.s[places].tolist()
             assert sorted(found) == sorted(
                 t for other, t in rows if other == key and t <= at < t + lasts

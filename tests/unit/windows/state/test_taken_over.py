@@ -150,7 +150,7 @@ def test_texts_come_from_all_once_and_instants_from_one() -> None:
 def _terms(name: str) -> Terms:
     x = np.array([sum(map(ord, name))], np.uint64)
     data = np.frombuffer(name.encode(), np.uint8)
-    return Terms.of(x, x, np.array([0]), np.array([len(name)]), data)
+    return Terms.from_texts(x, x, np.array([0]), np.array([len(name)]), data)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))

@@ -43,7 +43,9 @@ def rows_of(keys: list[int], at: int, *, even: bool) -> Run:
     e = s + (50 if even else 1 + np.arange(len(keys)) % 50)
     group = (np.array(keys) * 7 % GROUPS).astype(np.uint16)
     rows = Frame({"op": np.zeros(len(keys), np.int32), col.PLACE: group, "id": s * 3})
-    return lsm_runs.build_run(lsm_runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
+    return lsm_runs.build_run(
+        lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1))
+    )
 
 
 def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = False) -> State:
@@ -71,7 +73,7 @@ def pairs(run: Run | None, probe: Run, groups: np.ndarray) -> Iterator[tuple[int
         b = probe.buckets
         own = np.flatnonzero(groups[probe.rows[col.PLACE][probe.order]])
         at, places = run.find_pairs(b.k[own], b.h[own], b.s[own], b.ends[own])
-        new, rows = run.keep_counting_pairs(own[at].astype(np.intp), run.at(places))
+        new, rows = run.keep_counting_pairs(own[at].astype(np.intp), run.rows_at(places))
         assert run.whole is not None
         whole = {int(r): int(w) for r, w in zip(run.order, run.whole, strict=True)}
         ids, of = run.rows["id"], run.rows[col.PLACE]
@@ -118,7 +120,7 @@ def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
 
 
 def test_where_nothing_has_come_nothing_is_looked_up() -> None:
-    assert len(LookupKeys([]).of(1, np.ones(4, np.bool_))) == 0
+    assert len(LookupKeys([]).distinct_keys(1, np.ones(4, np.bool_))) == 0
 
 
 def test_of_a_large_run_a_few_blocks_are_read() -> None:

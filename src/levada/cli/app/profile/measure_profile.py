@@ -61,7 +61,7 @@ def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) 
     names = _names(plan)
     shares = _rows(runs)
     costs = tuple(
-        _cost(n, names[n], _stage(plan, n), runs, shares[n]) for n in _ordered(plan, shares)
+        _cost(n, names[n], _stage(plan, n), runs, shares[n]) for n in _names_by_stage(plan, shares)
     )
     measured = Profile(whole, costs, _edges(runs, names, shares), _driver(runs), ())
     return replace(measured, epochs=tuple(_epoch(measured, size, es) for size, es in runs.items()))
@@ -120,7 +120,7 @@ def _stage(plan: Plan, name: Name) -> int:
     return int(name.rpartition(" ")[2]) if name.startswith("around ") else 0
 
 
-def _ordered(plan: Plan, shares: dict[Name, float]) -> list[Name]:
+def _names_by_stage(plan: Plan, shares: dict[Name, float]) -> list[Name]:
     """What was measured, stage by stage: readers, nodes, what is around them."""
     rank: dict[Name, int] = {number: i for i, number in enumerate(plan.order)}
     last = len(rank)

@@ -38,7 +38,7 @@ class Cost:
     each: float
     quantiles: Mapping[int, tuple[float, float, float]]
 
-    def at(self, elements: float) -> float:
+    def predict_ns(self, elements: float) -> float:
         """ns in an epoch of so many elements."""
         return self.fixed * 1e3 + self.each * self.rows * elements
 

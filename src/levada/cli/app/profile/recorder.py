@@ -63,7 +63,7 @@ class Recorder:
         """ns of this epoch that operators have: what is timed around these leaves it out."""
 
     @contextmanager
-    def timed(self, name: Name, rows: int = 0) -> Iterator[Work]:
+    def time_operator(self, name: Name, rows: int = 0) -> Iterator[Work]:
         """An operator's work, but for that of others within."""
         work = self.now.work.setdefault(name, Work())
         work.rows += rows

@@ -44,13 +44,13 @@ class TimedIntake(IntakeTask):
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
         """The blobs of this task."""
-        with self.recorder.timed(around(0), sum(r.elements for r in payload.references)):
+        with self.recorder.time_operator(around(0), sum(r.elements for r in payload.references)):
             return super().run(payload)
 
     def _reference(self, reference: AnyReference) -> None:
         self.reading, self.coming = reader(reference.stream), reference.elements
         self.recorder.now.elements += reference.elements
-        with self.recorder.timed(self.reading, reference.elements):
+        with self.recorder.time_operator(self.reading, reference.elements):
             super()._reference(reference)
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
@@ -64,12 +64,12 @@ class TimedIntake(IntakeTask):
     def _first(self, coming: Iterator[tuple[PlanNode, Frame]]) -> tuple[PlanNode, Frame] | None:
         """The next rows of a first node; its time is known before its name."""
         recorder = Recorder()
-        with recorder.timed("matching"):
+        with recorder.time_operator("matching"):
             item = next(coming, None)
         ns = recorder.now.work["matching"].ns
         self.recorder.counted += ns
         name = self.reading if item is None else item[0].id
-        with self.recorder.timed(name) as work:
+        with self.recorder.time_operator(name) as work:
             work.ns += ns
         if item is not None:
             work.rows += self.coming
@@ -81,7 +81,7 @@ class TimedIntake(IntakeTask):
         for consumer, rows in self.exchange.along(node, frame):
             target = self.plan.nodes[consumer.node]
             self.recorder.sent(node.id, target.id, rows)
-            with self.recorder.timed(target.id, rows.n) as work:
+            with self.recorder.time_operator(target.id, rows.n) as work:
                 out = evaluate(target, (rows,), self.env)
             if out is not None and out.n:
                 work.out += out.n
@@ -95,12 +95,12 @@ class TimedStage(StageTask):
         self, context: EpochContext, plan: Plan, stage: int, partition: int, *, recorder: Recorder
     ) -> None:
         self.recorder = recorder
-        with recorder.timed(around(stage)):
+        with recorder.time_operator(around(stage)):
             super().__init__(context, plan, stage, partition)
 
     def run(self, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
         """The blobs for the next stage, or the outcome."""
-        with self.recorder.timed(around(self.stage)) as work:
+        with self.recorder.time_operator(around(self.stage)) as work:
             sent = super().run(blobs)
         work.rows += self.touched
         return sent
@@ -113,7 +113,7 @@ class TimedStage(StageTask):
             rows += partial.n
         made = super()._output_of(node, frames)
         while True:
-            with self.recorder.timed(node.id, rows) as work:
+            with self.recorder.time_operator(node.id, rows) as work:
                 out = next(made, None)
             rows = 0
             if out is None:

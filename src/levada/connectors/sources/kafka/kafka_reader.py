@@ -42,7 +42,7 @@ class KafkaReader:
         self._timed = config.time_kind == "timestamp"
 
     @classmethod
-    def of(cls, config: StreamConfig) -> KafkaReader:
+    def from_config(cls, config: StreamConfig) -> KafkaReader:
         """Returns the reader of a stream."""
         return cls(config)
 

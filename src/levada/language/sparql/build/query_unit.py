@@ -82,7 +82,7 @@ class Builder(Windows):
         kind = ast.Duplicates.ALL if duplicates is None else ast.Duplicates(duplicates.upper())
         return ast.Select(kind, projected or None, self._span(token))
 
-    def projected(self, first: Any, variable: ast.Var | None = None) -> ast.Projected:
+    def select_item(self, first: Any, variable: ast.Var | None = None) -> ast.Projected:
         """An item of SELECT."""
         return ast.Projected(first, None) if variable is None else ast.Projected(variable, first)
 

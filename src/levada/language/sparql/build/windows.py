@@ -67,7 +67,7 @@ class Windows(Patterns):
         """``REGISTER QUERY name COMPUTED EVERY d AS``, and REGISTER STREAM."""
         return ast.Register(self._output, name, self._span(token))
 
-    def computed(self, token: Token, length: int) -> None:
+    def computed_every(self, token: Token, length: int) -> None:
         """``COMPUTED EVERY d``."""
         self._reporting = replace(self._reporting, every=length)
 
@@ -89,7 +89,7 @@ class Windows(Patterns):
         """``FROM STREAM s [...]``."""
         if not self._dialect.merged:
             return ast.WindowClause(stream, stream, spec, self._span(token))
-        return self._unnamed(token, stream, spec, merged=True)
+        return self._unnamed_window(token, stream, spec, merged=True)
 
     def from_named_stream(
         self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
@@ -107,7 +107,7 @@ class Windows(Patterns):
         every = isinstance(stream, ast.Var)
         if not specs:
             return ast.Window(stream, group, self._span(token), every)
-        clause = self._unnamed(token, stream, specs[0], merged=False)
+        clause = self._unnamed_window(token, stream, specs[0], merged=False)
         if clause is not None:
             self._windows.append(clause)
         if every:
@@ -127,7 +127,7 @@ class Windows(Patterns):
             return ast.Window(name, group, self._span(token))
         return super().graph(token, name, group)
 
-    def _unnamed(
+    def _unnamed_window(
         self, token: Token, stream: ast.Name, spec: ast.WindowSpec, *, merged: bool
     ) -> ast.WindowClause | None:
         """Returns the window of a stream and brackets; None if there is one already."""
@@ -247,7 +247,7 @@ class Windows(Patterns):
         """Ignores TICK, since results do not depend on it; refuses a tick for each element."""
         if ticking.upper().startswith("TUPLE"):
             hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
-            raise self._unsupported("TICK TUPLE_DRIVEN", self._span(token), hint)
+            raise self._unsupported_error("TICK TUPLE_DRIVEN", self._span(token), hint)
 
     # --- numbers and errors
 
@@ -263,7 +263,7 @@ class Windows(Patterns):
             raise self._error(f"The number {token[:30]} is too large here.", span)
         return int(token)
 
-    def _unsupported(self, feature: str, span: Span, hint: str) -> UnsupportedError:
+    def _unsupported_error(self, feature: str, span: Span, hint: str) -> UnsupportedError:
         return UnsupportedError(
             f"{feature} is not supported yet.", span=span, text=self._source.text, hint=hint
         )

@@ -182,7 +182,7 @@ class Classes:
     def __init__(self) -> None:
         self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}
 
-    def of(self, ref: ColumnRef) -> tuple[ColumnRef, ...]:
+    def class_of(self, ref: ColumnRef) -> tuple[ColumnRef, ...]:
         """Returns the class of a column, sorted by table; its first member represents it."""
         return self._members.get(ref, (ref,))
 
@@ -190,9 +190,9 @@ class Classes:
         """Makes two columns one variable; False if they belong to one table (then a
         filter must).
         """
-        if b in self.of(a):
+        if b in self.class_of(a):
             return True
-        both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)
+        both = sorted((*self.class_of(a), *self.class_of(b)), key=lambda ref: ref.table)
         if len({ref.table for ref in both}) < len(both):
             return False
         self._members.update(dict.fromkeys(both, tuple(both)))
@@ -256,11 +256,11 @@ def variable_names(
     names: dict[ColumnRef, str] = {}
     for item, output in zip(items, outputs, strict=True):
         if isinstance(item.expression, Column):
-            for ref in classes.of(scope.resolve(item.expression)):
+            for ref in classes.class_of(scope.resolve(item.expression)):
                 names.setdefault(ref, output)
     for i, alias in enumerate(scope.aliases):
         for column in scope.columns(i):
-            for ref in classes.of(ColumnRef(i, column)):
+            for ref in classes.class_of(ColumnRef(i, column)):
                 names.setdefault(ref, f"{alias}.{column}")
     return names
 

@@ -72,7 +72,7 @@ class Context:
         self._used[letter] = number + 1
         return f".{letter}{number}"
 
-    def unsupported(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
+    def unsupported_error(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
         """Returns the error for a SPARQL feature that Levada does not evaluate; ``feature`` is its
         name.
         """
@@ -103,7 +103,7 @@ class Context:
         adds its value.
         """
         if self._marks is None or self.groups is None:
-            raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
+            raise self.unsupported_error(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
         marks, name = self._marks, self.fresh("e")
         marks.append(Marked(name, self.groups(exists.pattern, self.source, self), exists.span))
         return name
@@ -111,7 +111,7 @@ class Context:
     def stamp(self, stamp: Stamp, span: Span) -> str:
         """Returns the variable for the time of a triple in an expression, as ``mark``."""
         if self._marks is None:
-            raise self.unsupported("f:timestamp() here", span)
+            raise self.unsupported_error("f:timestamp() here", span)
         name = self.fresh("t")
         self._marks.append(Marked(name, Unit(), span, stamp=stamp))
         return name

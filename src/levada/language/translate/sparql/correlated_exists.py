@@ -36,7 +36,7 @@ from levada.plan.logical.nodes import (
     Slice,
     Union,
 )
-from levada.plan.logical.traversal import children, memoized
+from levada.plan.logical.traversal import children, memoize
 from levada.plan.logical.variables import (
     certain_variables,
     expressions,
@@ -193,7 +193,7 @@ class Early:
         )
 
 
-@memoized
+@memoize
 def _bind(node: Node) -> frozenset[str]:
     """Returns the variables that some part of a pattern binds, hidden ones of
     sub-selects excluded.

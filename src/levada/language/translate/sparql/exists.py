@@ -120,7 +120,7 @@ def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> No
         feature = (
             f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
         )
-        raise context.unsupported(feature, mark.span)
+        raise context.unsupported_error(feature, mark.span)
     if maybe := unseen - certain_variables(left):
         raise TooLittleError(min(maybe), mark.span)
     return Join(domain(left, unseen), right)
@@ -168,7 +168,7 @@ def _refuse(error: TooEarlyError, span: Span, context: Context) -> UnsupportedEr
         f"In EXISTS, use ?{error.name} in a triple pattern first, "
         "or in a FILTER at the end of its group."
     )
-    return context.unsupported(
+    return context.unsupported_error(
         f"{error.word} within EXISTS that uses ?{error.name} of the outer group", span, hint=hint
     )
 

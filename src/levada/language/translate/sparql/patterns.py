@@ -157,7 +157,7 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             right = pattern(group, source, context)
             return node if isinstance(node, Unit) else Minus(node, right)
         case ast.Service(_, _, _, span):
-            raise context.unsupported("SERVICE", span)
+            raise context.unsupported_error("SERVICE", span)
         case ast.Filter():
             raise AssertionError("the filters of a group are collected before")
 
@@ -173,7 +173,7 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
             feature = (
                 f"EXISTS in the FILTER of an OPTIONAL that uses ?{found.name} of what stands before"
             )
-            raise context.unsupported(feature, found.span) from None
+            raise context.unsupported_error(feature, found.span) from None
         return Union(
             *(
                 _optional(half, parts, context, splits + 1)

@@ -91,7 +91,7 @@ def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
     names += [name(number) for name in (col.kind, col.double, col.mantissa, col.scale)]
     rows = rows.select(["op", *(name for name in names if name in rows)]).take(at)
     key, check = key_of(rows, keys)
-    columns = {col.KEY: key, col.CHECK: check, col.VALUE: Numbers.at(rows, number).d}
+    columns = {col.KEY: key, col.CHECK: check, col.VALUE: Numbers.from_slot(rows, number).d}
     return Frame(columns, rows.n)
 
 

@@ -39,7 +39,7 @@ class Nodes:
     nodes: Longs
 
     @staticmethod
-    def over(index: Index, leaf: Longs, beside: Longs) -> Nodes:
+    def ancestors_of(index: Index, leaf: Longs, beside: Longs) -> Nodes:
         """Returns the ancestors of slices, by their leaves and by ``beside``, the other key of
         slices. Slices in the order of both are the cheapest.
         """

@@ -54,7 +54,7 @@ class CellIndex:
     first: Mapping[int, int]
 
     @staticmethod
-    def of(readers: Readers, seed: int) -> CellIndex:
+    def build(readers: Readers, seed: int) -> CellIndex:
         """Worked out once."""
         assert readers.form is not None, "they read through picks"
         parts, first, number = [], dict[int, int](), 0
@@ -70,7 +70,7 @@ class CellIndex:
             parts.append(entries(pick, asked, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
         axis = next((RangeKey(*each) for each in readers.form.ranges), None)
-        finder = PredicateIndexReader.of(Entries.concat(parts), readers.form.keys, axis)
+        finder = PredicateIndexReader.build(Entries.concat(parts), readers.form.keys, axis)
         return CellIndex(finder, (finder.numbered or finder.plain).owners(), first)
 
     @property
@@ -86,7 +86,7 @@ def match_conditions(readers: Readers, rows: Frame, pool: TermLookup) -> IndexLe
     if readers.form is None or len(readers.form.ranges) > 1:
         return None
     if CellIndex not in readers.facts:
-        readers.facts[CellIndex] = CellIndex.of(readers, pool.seed)
+        readers.facts[CellIndex] = CellIndex.build(readers, pool.seed)
     wanting: CellIndex = readers.facts[CellIndex]
     by_number, by_key = wanting.finder.leaves(rows, pool)
     if wanting.finder.numbered is None:
@@ -107,16 +107,16 @@ class Cells:
     owners: tuple[Longs, Longs]
 
     @staticmethod
-    def over(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
+    def ancestors_of(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
         """Returns the ancestors of slices (see ``Nodes.over``)."""
         index = wanting.index
-        nodes = Nodes.over(index, leaf, beside)
+        nodes = Nodes.ancestors_of(index, leaf, beside)
         first = index.offsets[nodes.nodes]
         counts = index.offsets[nodes.nodes + 1] - first
         owner = index.owner[index.of[ranges(first, counts)]]
         return Cells(wanting, nodes, (np.repeat(np.arange(len(nodes.nodes)), counts), owner))
 
-    def of(self, reader: Reader) -> tuple[Longs, Ints]:
+    def member_nodes(self, reader: Reader) -> tuple[Longs, Ints]:
         """Returns (place, member of the reader's pick) for the nodes that each member wants."""
         assert reader.pick is not None, "it reads through a pick"
         place, owner = self.owners

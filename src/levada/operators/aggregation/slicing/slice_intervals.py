@@ -46,7 +46,7 @@ class Intervals:
         return len(self.op)
 
     @staticmethod
-    def of_all(reader: Reader, times: Frame, node: PlanNode) -> tuple[Longs, Intervals]:
+    def for_all_members(reader: Reader, times: Frame, node: PlanNode) -> tuple[Longs, Intervals]:
         """When these rows of a producer count for a reader's members; where each row's entries
         begin, and the last one's end.
         """
@@ -54,7 +54,7 @@ class Intervals:
         return np.searchsorted(at, np.arange(times.n + 1)), _intervals(reader, frame)
 
     @staticmethod
-    def of_some(
+    def for_members(
         reader: Reader, times: Frame, node: PlanNode, at: Longs, op: Ints
     ) -> tuple[Ints, Intervals]:
         """Returns the intervals of the rows ``at`` for the members ``op``, and the entry of

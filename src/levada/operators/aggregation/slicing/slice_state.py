@@ -41,7 +41,7 @@ from levada.kernels.keyed.bucket_layout import combine, combine_instants
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.keyed.key_partitioner import scatter_order
 from levada.operators.aggregation import bignum_sums
-from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges, of_piece
+from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges, read_piece
 from levada.operators.aggregation.slicing import segment_tree
 from levada.operators.aggregation.slicing.cell_membership import Wants, wants_of
 from levada.operators.aggregation.slicing.cell_tree import Nodes
@@ -87,7 +87,7 @@ class Sums(NamedTuple):
     time: Times
     sets: Ints
 
-    def of_reports(self, parts: Frame) -> Frame:
+    def copy_to_reports(self, parts: Frame) -> Frame:
         """Copies the rows made of each of the ``parts`` to the reports."""
         first = self.offsets[self.sets]
         counts = self.offsets[self.sets + 1] - first
@@ -130,7 +130,7 @@ class SliceState:
     def remember(self, new: Sequence[Frame]) -> list[Part]:
         """Keeps new slices; all that there are, if a report is due."""
         state, due = self.env.state, self.calendar.any_due
-        parts = [of_piece(state, piece) for piece in state.pieces(self.key) if due]
+        parts = [read_piece(state, piece) for piece in state.pieces(self.key) if due]
         if new:
             whole = concat(new)
             parts.append(Part(whole))
@@ -185,7 +185,7 @@ class SliceState:
         parts, aggregates_ = sums.parts, self.node.step.aggregates
         sets = np.repeat(np.arange(len(sums.offsets) - 1), np.diff(sums.offsets))
         group_codes = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
-        nodes = Nodes.over(
+        nodes = Nodes.ancestors_of(
             wants.index, parts[col.LEAF], sets * (int(group_codes.max()) + 1) + group_codes
         )
         columns = {name: c for name, c in parts.columns.items() if name.startswith("a")}
@@ -226,7 +226,7 @@ class SliceState:
         least = int(self._of_producers(self.calendar.last_made).min(initial=MAX))
         pieces = [p for p in there if p.dead > least]
         if (start := due_together(pieces)) < len(pieces):
-            parts = [of_piece(state, piece) for piece in pieces[start:]]
+            parts = [read_piece(state, piece) for piece in pieces[start:]]
             made = list(self._merge_slices(parts))
             if len(made) > 1:
                 made = [msgspec.structs.replace(p, run=int(made[0].name)) for p in made]
@@ -265,14 +265,14 @@ class SliceState:
         np.maximum.at(last, alike[of], end)
         kept = np.flatnonzero(wanted[classes.of])
         mine = alike[classes.of[kept]].astype(np.int64)
-        merged_rows = self._merge_partials(self._grouped(rows), kept, mine, len(first))
+        merged_rows = self._merge_partials(self._number_groups(rows), kept, mine, len(first))
         which = merged_rows[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
         times |= {col.BEGIN: least[which], col.END: last[which]}
         return merged_rows.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
 
-    def _grouped(self, rows: Frame) -> Frame:
+    def _number_groups(self, rows: Frame) -> Frame:
         """Adds the group number to each slice. Slices of a group in different cells are kept apart,
         in the order of their leaves.
         """
@@ -302,10 +302,10 @@ class SliceState:
         counts = chosen.end - chosen.begin
         if counts.sum() <= _TWICE * len(counts) + int(of.max()):
             nodes, set_numbers = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
-            return self._by_sets(self._grouped(rows), *_pairs(of, nodes, set_numbers), chosen)
+            return self._by_sets(self._number_groups(rows), *_pairs(of, nodes, set_numbers), chosen)
         uses = segment_tree.covers(chosen)
         wanted = segment_tree.needed_nodes(uses, int(of.max()) + 1)
-        level = self._grouped(rows).with_(**{col.AT: of})
+        level = self._number_groups(rows).with_(**{col.AT: of})
         frames, sets = list[Frame](), list[Longs]()
         for height, (set_numbers, nodes) in enumerate(uses):
             if height:

@@ -61,7 +61,7 @@ class Regex:
         if self.search(pl.Series([""]), account).item():
             raise ExpressionError("a pattern that matches the empty string")
         template = (replacement,) if self.literal else _template(replacement, self.groups)
-        texts = self._bounded(texts, template, account or unlimited_account())
+        texts = self._check_lengths(texts, template, account or unlimited_account())
         if self.linear is None:
             return self._search_each(texts, lambda p, t: _sub(p, template, t), account)
         value = "".join(
@@ -72,7 +72,7 @@ class Regex:
             texts, done, lambda r, rest: r.replace_all(rest, replacement, account)
         )
 
-    def _bounded(
+    def _check_lengths(
         self, texts: pl.Series, template: Sequence[str | int], account: Account
     ) -> pl.Series:
         """The texts, null where the replaced one may be too long: each ``$n`` may be a whole match,

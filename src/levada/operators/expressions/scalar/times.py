@@ -139,7 +139,7 @@ def parse(lexical: str, datatype: str) -> Timestamp | None:
     time = _time(field) if datatype in _HAS_TIME else None
     value = Timestamp(datatype, year, month, day, time, _offset(field["zone"]))
     if field.get("midnight"):
-        return at(value, value.local + DAY)
+        return with_local_time(value, value.local + DAY)
     return value
 
 
@@ -156,7 +156,7 @@ def _offset(zone: str | None) -> int | None:
     return int(zone[0] + "1") * (int(zone[1:3]) * 60 + int(zone[4:6]))
 
 
-def at(like: Timestamp, local: int) -> Timestamp:
+def with_local_time(like: Timestamp, local: int) -> Timestamp:
     """A value of the type and zone of ``like`` at other local attoseconds."""
     days, time = divmod(local, DAY)
     if like.datatype == "time":
@@ -213,4 +213,4 @@ def shift(a: Timestamp, by: Duration, sign: int) -> Timestamp:
         total = a.year * 12 + a.month - 1 + sign * by.months
         year, month = total // 12, total % 12 + 1
         moved = replace(a, year=year, month=month, day=min(a.day, month_length(year, month)))
-    return at(moved, moved.local + sign * by.time)
+    return with_local_time(moved, moved.local + sign * by.time)

@@ -166,7 +166,7 @@ class RangeCells:
         """Their numbers here."""
         return cells + np.int32(self.first - self.below)
 
-    def of(self, cells: Ints) -> Frame:
+    def owners(self, cells: Ints) -> Frame:
         """Returns the owners of these cells: members of the Emit (``op``), and their cell
         (``first``).
         """

@@ -50,16 +50,18 @@ class Costs:
         """
         known: dict[int, float] = {}
 
-        def seen(mask: int) -> float | None:
+        def seen_rows(mask: int) -> float | None:
             if mask not in known and (measured := rate(mask)) is not None:
                 known[mask] = measured
             return known.get(mask)
 
-        of_parts = [measured for i in places_of(within) if (measured := seen(1 << i)) is not None]
+        of_parts = [
+            measured for i in places_of(within) if (measured := seen_rows(1 << i)) is not None
+        ]
         mean = sum(of_parts) / len(of_parts) if of_parts else 1.0
         factors: dict[Cut, float] = {}
         for left, right in cuts:
-            one, other, both = seen(left), seen(right), seen(left | right)
+            one, other, both = seen_rows(left), seen_rows(right), seen_rows(left | right)
             if one and other and both is not None:
                 factors[left, right] = both / (one * other)
         return Costs(keyed, known, factors, mean or 1.0)

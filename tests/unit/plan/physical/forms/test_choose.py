@@ -80,7 +80,7 @@ def test_what_is_joined_on_the_way_is_not_made_where_it_is_large() -> None:
     assert two.cost.bytes > 5 * choice.chosen.cost.bytes
 
 
-@pytest.mark.parametrize("bad", [even(3), Values.skewed(20_000, 0.4)])
+@pytest.mark.parametrize("bad", [even(3), Values.with_heaviest(20_000, 0.4)])
 def test_a_variable_of_few_values_or_of_a_heavy_one_loses(bad: Values) -> None:
     """Both ends are small, so either could be copied: what decides is how even rows are."""
     good = even(20_000)
@@ -157,12 +157,14 @@ def test_how_often_rows_agree_follows_from_what_was_seen() -> None:
     )
     strange = Values.from_rows(other + np.uint64(10**6))
     assert agreement_probability(Values.from_rows(one), strange) < 1e-6
-    assert agreement_probability(Values.skewed(100, 0.5), Values.skewed(100, 0.5)) > 0.25
+    assert (
+        agreement_probability(Values.with_heaviest(100, 0.5), Values.with_heaviest(100, 0.5)) > 0.25
+    )
     assert agreement_probability(even(1), even(1)) == 1
 
 
 def test_heavy_values_show_in_the_busiest_partition() -> None:
     assert Values.even(100_000).busiest(4) == pytest.approx(0.25, abs=0.001)
     assert Values.even(2).busiest(4) == 0.5
-    assert Values.skewed(1000, 0.4).busiest(4) == pytest.approx(0.55)
-    assert Values.skewed(1000, 0.4).busiest(1) == 1
+    assert Values.with_heaviest(1000, 0.4).busiest(4) == pytest.approx(0.55)
+    assert Values.with_heaviest(1000, 0.4).busiest(1) == 1

@@ -160,7 +160,9 @@ class World:
         self.driver.has_orphans = True
         self.epoch()
         last = self.driver.last
-        assert last and not orphans(self.root, last, self.driver.names.of_last_two), "they are gone"
+        assert last and not orphans(self.root, last, self.driver.names.last_two_manifests), (
+            "they are gone"
+        )
 
     def start(self) -> None:
         """The process died, somewhere in an epoch; another begins."""
@@ -238,7 +240,7 @@ class World:
         names = self.driver.names
         named, there = self.of_last_two(), self.there()
         assert named <= there, "what the last two manifests name is there"
-        assert names.of_last_two == named and names.state == self.state[-1]
+        assert names.last_two_manifests == named and names.state == self.state[-1]
         going = {*names.deletable}
         assert not going & named, "what may go nobody names"
         assert not (self.known - named - going) & there, "what was named once has gone"

@@ -45,7 +45,7 @@ class FileTarget:
     unwritable: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> FileTarget:
+    def from_url(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> FileTarget:
         if "password" in options:
             try:
                 password_place(options["password"])

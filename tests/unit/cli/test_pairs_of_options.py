@@ -68,7 +68,7 @@ def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "s.nt").write_text("".join(lines))
     (tmp_path / "q.rq").write_text(QUERY)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.of)
+    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.from_url)
     monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
     monkeypatch.setattr("levada.cli.app.standby.LeaderWatch", quick_watch)
 

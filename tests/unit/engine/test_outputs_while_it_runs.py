@@ -52,7 +52,7 @@ ONE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.of)
+    monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.from_url)
     monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
 
 

@@ -242,7 +242,7 @@ class Engines:
     def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.sink, self.clock, self.wall = MemorySink(), ManualClock(), ManualClock(10**12)
         monkeypatch.setattr("levada.engine.engine_driver.wall_clock_ms", self.wall)
-        monkeypatch.setattr("levada.engine.engine_driver.elapsed", self.clock)
+        monkeypatch.setattr("levada.engine.engine_driver.clock_ms", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )

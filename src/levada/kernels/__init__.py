@@ -6,7 +6,7 @@ each kernel is compiled once for each signature and not again per caller. A stri
 refused by numba with a TypeError; copy it first.
 
 All modules here avoid these traps: int64 with uint64 becomes float64, so hash arithmetic uses
-``np.uint64`` only. Short parts with array arguments are ``fused``: as plain calls they cost ten
+``np.uint64`` only. Short parts with array arguments are ``fuse``d: as plain calls they cost ten
 times more. numba's cache does not see changes in imported modules, so kernels carry a stamp of
 their own (``stamp_of``). The cache does not distinguish bounds-checked code, so with
 ``NUMBA_BOUNDSCHECK=1`` nothing is cached. ``NUMBA_DISABLE_JIT=1`` runs the same loops as Python.

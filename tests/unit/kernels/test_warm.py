@@ -41,7 +41,7 @@ def test_nothing_is_cached_with_bounds_checks() -> None:
     assert run.stdout.strip() == "False"
 
 
-PART = "from levada.kernels import inlined\n\n\n@inlined\ndef part(x):\n    return x + {}\n"
+PART = "from levada.kernels import inline\n\n\n@inline\ndef part(x):\n    return x + {}\n"
 WHOLE = """
 from levada.kernels import INT, kernel
 from part import part

@@ -11,7 +11,10 @@ from levada.core.checksummed_files import unseal
 from levada.errors import CheckpointError, unreadable
 
 FORMAT = 24
-_LACKS = "No command brings it over: what it holds is laid out otherwise."
+_UPGRADE = (
+    "Install the version that wrote it and run it with --once, which publishes all results. "
+    "Then start this version with an empty folder: docs/upgrade.md."
+)
 
 
 class Facts(msgspec.Struct):
@@ -42,7 +45,7 @@ def facts_of(root: Path) -> Facts:
             raise CheckpointError(
                 f"The checkpoint {root} has format {made}, and this version of Levada reads format "
                 f"{FORMAT}: go on with the version that made it, or start anew in an empty folder.",
-                hint="" if made > FORMAT else _LACKS,
+                hint="" if made > FORMAT else _UPGRADE,
             )
         if facts is None:
             raise unreadable(path, ALTERED)

@@ -62,12 +62,12 @@ class Shape:
 @dataclass
 class Deliveries:
     """The outputs of an engine, which begin with it. ``lasting``: the checkpoint outlives the run.
-    ``wanted``: outputs wait for ``follow``, or may be added.
+    ``needs_kept_results``: outputs wait for ``follow``, or may be added.
     """
 
     lasting: bool = True
     all: list[Delivery] = field(default_factory=list)
-    wanted: bool = False
+    needs_kept_results: bool = False
     letters: Path | None = None
     _came: list[Delivery] = field(default_factory=list)  # while it runs
     _finished: list[Sent] = field(default_factory=list)

@@ -44,10 +44,12 @@ def looked_up(*, small: bool) -> Iterator[None]:
     """
     with ExitStack() as patched:
         if small:
-            for module, name, value in ((restricted_lookup, "FEW", 0), (restricted_lookup, "MANY",
-            0),
-                                        (restricted_lookup, "MOSTLY", 2.0),
-                                        (checksummed_frames, "LARGE", 64), (checksummed_frames,
-                                        "BLOCK", 6)):  # fmt: skip
+            for module, name, value in (
+                (restricted_lookup, "MAX_WHOLE_RUN_ROWS", 0),
+                (restricted_lookup, "MAX_ROWS_PER_KEY", 0),
+                (restricted_lookup, "MOSTLY", 2.0),
+                (checksummed_frames, "MIN_BLOCKWISE_BYTES", 64),
+                (checksummed_frames, "BLOCK", 6),
+            ):
                 patched.enter_context(patch.object(module, name, value))
         yield

@@ -17,6 +17,6 @@ def overlapping(*, on: bool = True) -> Iterator[None]:
     """All publications that go to a sink go beside the next epoch, or none does."""
     with (
         patch.object(after_commit, "all_here", lambda executor: not on),
-        patch.object(async_publication, "LEAST", 1),
+        patch.object(async_publication, "MIN_ASYNC_BYTES", 1),
     ):
         yield

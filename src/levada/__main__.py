@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 INTERRUPTED = 130  # as shells say it of what SIGINT ended
-FEW = 50_000
+GARBAGE_THRESHOLD = 50_000
 """Objects made and not freed after which garbage is looked for. Modules that are loaded later make
 half a million that stay; to look through them again and again was a tenth of a short run.
 """
@@ -31,7 +31,7 @@ def _load() -> Callable[[], int]:
     through for garbage, neither now nor later.
     """
     gc.disable()
-    gc.set_threshold(FEW, *gc.get_threshold()[1:])
+    gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:
         from levada.cli.main import main as run
     finally:

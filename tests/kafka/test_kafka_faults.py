@@ -81,7 +81,7 @@ def test_a_fault_at_each_request_of_an_output_leaves_each_report_once(
 def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
     proxied: tuple[Broker, FaultProxy], monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.SIZE", 2000)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.ANSWER_BYTES", 2000)
     broker, proxy = proxied
     topic = f"in-{fault}"
     broker.topic(topic)

@@ -225,7 +225,7 @@ def test_big_messages_and_small_answers(broker: Broker, monkeypatch: pytest.Monk
     wanted = judged(broker, topic)
     assert [len(one.value or b"") for one in wanted] == [1, len(big), 0, 0, len(less), 1]
     assert fetched(broker, topic, [0, 2, 6]) == wanted
-    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.SIZE", 100)
+    monkeypatch.setattr("levada.connectors.sources.kafka.partition_fetcher.ANSWER_BYTES", 100)
     assert fetched(broker, topic, [2, 3, 6]) == wanted[2:]
 
 

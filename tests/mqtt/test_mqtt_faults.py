@@ -28,7 +28,7 @@ def test_a_fault_at_each_packet_loses_no_message(
     fault: str,
     version: str,
 ) -> None:
-    for name, value in (("FIRST", 0.05), ("MOST", 0.05), ("ALIVE", 1)):
+    for name, value in (("FIRST_RETRY_PAUSE", 0.05), ("MAX_RETRY_PAUSE", 0.05), ("ALIVE", 1)):
         monkeypatch.setattr(f"{RECEIVERS}.{name}", value)
     monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 120.0)
     topic = f"faults/{fault}/{version}"

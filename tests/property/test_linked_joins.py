@@ -151,7 +151,7 @@ def chosen_by(lot: Lot) -> AbstractContextManager[object]:
     """Forms by lots, also of streams of a few rows."""
     found = ExitStack()
     found.enter_context(patch.object(join_strategy, "choose", lot))
-    found.enter_context(patch.object(stream_statistics, "LEAST", 1))
+    found.enter_context(patch.object(stream_statistics, "MIN_SAMPLE_ROWS", 1))
     return found
 
 

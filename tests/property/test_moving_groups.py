@@ -35,8 +35,8 @@ def test_moves_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]], dies: dict[int, bool]
 ) -> None:
     # in some there are inventories
-    few = 0 if lot % 2 == 0 else live_files.FEW
-    with looked_up(small=lot % 4 < 2), patch.object(live_files, "FEW", few):
+    few = 0 if lot % 2 == 0 else live_files.MAX_INLINE_NAMES
+    with looked_up(small=lot % 4 < 2), patch.object(live_files, "MAX_INLINE_NAMES", few):
         got = run_moved(case, by_lot(lot), stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None
 

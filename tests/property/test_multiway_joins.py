@@ -65,7 +65,7 @@ class Chosen:
 @pytest.fixture(autouse=True, scope="module")
 def unknown() -> Iterator[None]:
     """Nothing is known of streams: a star whose variable has few values would go by another one."""
-    with patch.object(stream_statistics, "LEAST", 2**62):
+    with patch.object(stream_statistics, "MIN_SAMPLE_ROWS", 2**62):
         yield
 
 

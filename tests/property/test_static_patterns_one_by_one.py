@@ -152,7 +152,7 @@ def test_each_says_what_the_reference_says_and_files_are_read_once(
     draw = random.Random(random_seed + number)
     graphs, texts = write(draw, tmp_path), [text(draw) for _ in range(QUERIES)]
     if number % 3 == 0:  # by many tasks, of which each has a few lines
-        monkeypatch.setattr(load_static, "LARGE", 1)
+        monkeypatch.setattr(load_static, "LARGE_FILE_BYTES", 1)
         monkeypatch.setattr(load_static, "PIECE", 300)
     sink = asked(tmp_path, texts, draw.randint(1, 3), stops=bool(SETS) and number % 2 == 1)
     for i, own in enumerate(texts):

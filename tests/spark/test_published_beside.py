@@ -37,7 +37,7 @@ def test_what_is_published_beside_is_the_same(
     stream.write_text("".join(f'_:b{k % 3} <http://e/p> "{k}" {70 * k} .\n' for k in range(200)))
     found = []
     for least in (1 << 60, 1):
-        monkeypatch.setattr(async_publication, "LEAST", least)
+        monkeypatch.setattr(async_publication, "MIN_ASYNC_BYTES", least)
         sink = Telling()
         with Engine(
             spark=spark, checkpoint=tmp_path / str(least), sink=sink, partitions=2, epoch_rows=50,

@@ -19,7 +19,7 @@ def graph(n: int) -> list[str]:
 
 
 def test_gathered_and_replaced(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_static, "LARGE", 1)
+    monkeypatch.setattr(load_static, "LARGE_FILE_BYTES", 1)
     monkeypatch.setattr(load_static, "PIECE", 20_000)
     with Engine(spark=spark, checkpoint=tmp_path / "c", partitions=2) as engine:
         engine.static(graph(1000), replaceable=True)

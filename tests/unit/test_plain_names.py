@@ -17,6 +17,11 @@ WORDS = {
     "met", "of", "one", "over", "own", "said", "seen", "taken", "told", "wanted",
 }  # fmt: skip
 """Names that no function, class or module has."""
+QUANTITIES = {
+    "AGAIN", "ENOUGH", "EVERY", "FAR", "FEW", "LARGE", "LEAST", "LONG", "MANY", "MOST",
+    "NEAR", "OPEN", "PAUSE", "ROOM", "SMALL", "SOME", "WAIT", "WORTH",
+}  # fmt: skip
+"""Constants say what they count, too: MAX_QUERIES."""
 PARTICIPLE = re.compile(r"[a-z]{2,}ed")
 METAPHORS = {
     "beside", "bell", "dear", "door", "heart", "lives", "pulse", "reign", "sight", "tempo",
@@ -35,6 +40,8 @@ def offenders(path: Path) -> Iterator[str]:
         yield f"module {file} {path.stem}"
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
+            case ast.Name(id=name, ctx=ast.Store()) if name.strip("_") in QUANTITIES:
+                yield f"constant {file} {name}"
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in ASSIGNED:
                 yield f"assigned {file} {name}"
             case ast.ClassDef(name=name) if name.lstrip("_").lower() in WORDS | METAPHORS:

@@ -7,9 +7,9 @@
                none any more); without an inventory all of them
 
 So the names of a manifest are in itself and in one other file, and an epoch writes the changes
-since that file. A manifest with few names contains them all (``live_files.FEW``). An inventory is
-durable before the manifest that names it. It is named like all other files, so it is deleted when
-neither of the last two manifests names it.
+since that file. A manifest with few names contains them all (``live_files.MAX_INLINE_NAMES``). An
+inventory is durable before the manifest that names it. It is named like all other files, so it is
+deleted when neither of the last two manifests names it.
 
 Use ``names_of`` to read the names of a manifest.
 """

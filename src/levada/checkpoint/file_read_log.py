@@ -11,7 +11,8 @@ means that nothing is known of the file any more. The log is durable before a po
 When half of it is replaced, a new one begins (``.1`` after ``.0``), and the one before the last is
 deleted.
 
-Cost: a line for each file that is no longer read, one fsync for at least ``FEW`` of them.
+Cost: a line for each file that is no longer read, one fsync for at least ``MAX_SETTLED_FILES`` of
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Entry = dict[str, Any]
 KEYS = ("files", "rows", "fingerprints", "lives")
 """What a position says of each file."""
 MARK = "log"
-FEW = register(f"{__name__}.FEW", 32)
+MAX_SETTLED_FILES = register(f"{__name__}.MAX_SETTLED_FILES", 32)
 """How many files that are not read from stay in a position."""
 
 
@@ -82,7 +83,7 @@ class ReadLog:
         changed = {n: e for n, e in now.items() if known.get(n) != e}
         changed |= {n: {} for n in known if n not in now and known[n]}
         settled = {n: e for n, e in changed.items() if was.get(n, {}) == e}
-        if len(settled) > FEW:
+        if len(settled) > MAX_SETTLED_FILES:
             self._append(settled, fresh=MARK not in before)
             changed = {n: e for n, e in changed.items() if n not in settled}
         elif MARK not in before:
@@ -122,7 +123,7 @@ class ReadLog:
             self._entries = {}
         self._entries = {**self._entries, **entries}
         anew = fresh or not self._began
-        anew = anew or self._lines + len(entries) > 2 * len(self._entries) + FEW
+        anew = anew or self._lines + len(entries) > 2 * len(self._entries) + MAX_SETTLED_FILES
         if anew:
             self._begin(0 if fresh else self._number + 1)
             entries = self._entries = {n: e for n, e in self._entries.items() if e}

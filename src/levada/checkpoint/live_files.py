@@ -10,8 +10,8 @@ tasks for all of their files once (``whole``), and until then needs the files of
 epoch is repeated on the same names.
 
 A manifest contains the changes since the last inventory. When these exceed a part of all names,
-there is a new inventory; with no more than ``FEW`` names there is none. So a name is written some
-``SHARE`` times in all.
+there is a new inventory; with no more than ``MAX_INLINE_NAMES`` names there is none. So a name is
+written some ``SHARE`` times in all.
 
 ``deletable`` are files that neither of the last two manifests names. No later one will, whoever
 commits it, since a task begins with the files of the last one. So tasks of the next epoch delete
@@ -34,7 +34,7 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError
 
-FEW = register(f"{__name__}.FEW", 1024)
+MAX_INLINE_NAMES = register(f"{__name__}.MAX_INLINE_NAMES", 1024)
 """Names that stand in a manifest."""
 SHARE = register(f"{__name__}.SHARE", 4)
 """What part of all names may have changed since an inventory."""
@@ -141,7 +141,7 @@ class LiveFiles:
         change = self._change(done, beside)
         since = self._since.with_changes(change.new, change.gone, change.state)
         many = len(self._many) + len(change.new) - len(change.gone)
-        if since.size > max(FEW, many // SHARE):
+        if since.size > max(MAX_INLINE_NAMES, many // SHARE):
             since = self._full_delta(manifest.epoch, change)
             if since.inventory != self._since.inventory and self._since.inventory:
                 change.gone.append(self._since.inventory)
@@ -156,7 +156,7 @@ class LiveFiles:
             del files[name]
         of = {**self.state, **change.state}
         state = {key: file for key, file in of.items() if file}
-        if len(files) + len(state) <= FEW:
+        if len(files) + len(state) <= MAX_INLINE_NAMES:
             return FileDelta("", files, (), state)
         return FileDelta(write_inventory(self._root, epoch, Inventory([*files], state)))
 

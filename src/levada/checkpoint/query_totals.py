@@ -1,6 +1,6 @@
 """Keeps totals: how many solutions and reports each query has had since it was added.
 
-    manifest  totals    of the queries that have had some of late: ``FEW`` at most
+    manifest  totals    of the queries that have had some of late: ``MAX_INLINE_QUERIES`` at most
               totalled  files, each with those of all that went before: columns of node, member,
                         solutions, reports, ascending by the first two
 
@@ -39,7 +39,7 @@ from levada.errors import CheckpointError
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, QueryPlan
 
-FEW = register(f"{__name__}.FEW", 1024)
+MAX_INLINE_QUERIES = register(f"{__name__}.MAX_INLINE_QUERIES", 1024)
 """Queries whose totals stand in a manifest."""
 FOLDER, NAME = "state", "totals"
 
@@ -60,7 +60,7 @@ def update_totals(
     if gone:
         rows, files = _move_totals(root, plan, last, rows)
         rows = rows.where(living_rows(plan, rows))
-    if rows.n <= FEW:
+    if rows.n <= MAX_INLINE_QUERIES:
         return ResultCounts.from_rows(rows), files
     return NONE, _append_file(root, plan, files, epoch, rows)
 

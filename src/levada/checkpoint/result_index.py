@@ -46,7 +46,9 @@ from levada.errors import CheckpointError, UsageError, unreadable
 from levada.plan.execution.plan import Plan
 
 FILE = "published.log"
-FEW = register(f"{__name__}.FEW", 1000)  # lines of dropped epochs that are tolerated
+MAX_DROPPED_LINES = register(
+    f"{__name__}.MAX_DROPPED_LINES", 1000
+)  # lines of dropped epochs that are tolerated
 _HASH = 16
 WAY = "run once without outputs and --keep: that gives up the results that were kept"
 
@@ -176,7 +178,7 @@ class Index:
             entry, first=self.entries[0].epoch, gone=lost, before=self.newest
         )
         self.entries[-1] = entry
-        if self._gone > FEW + len(self.entries):
+        if self._gone > MAX_DROPPED_LINES + len(self.entries):
             self._replace()
         else:
             _append(self.root / FILE, _line(entry), begins=not self.newest)

@@ -16,7 +16,7 @@ from levada.engine.status.summary import Progress
 
 STARTING = "Levada is starting"
 KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
-_EVERY = 5.0  # seconds between plain lines
+_LINE_INTERVAL = 5.0  # seconds between plain lines
 _SELDOM = 300.0  # seconds, where nobody has asked for them and no end is awaited
 _PATIENCE = 2.0  # seconds
 
@@ -79,7 +79,9 @@ class PlainLines:
     but no more than ``most`` seconds after one another. ``clock`` is in seconds.
     """
 
-    def __init__(self, console: Console, clock: Callable[[], float], most: float = _EVERY) -> None:
+    def __init__(
+        self, console: Console, clock: Callable[[], float], most: float = _LINE_INTERVAL
+    ) -> None:
         self._console = console
         self._clock = clock
         self._most, self._pause = most, _PATIENCE
@@ -182,4 +184,4 @@ def choose(
         return None
     if console.is_terminal and not shared:
         return LiveLine(console)
-    return PlainLines(console, clock, _EVERY if wanted or ends else _SELDOM)
+    return PlainLines(console, clock, _LINE_INTERVAL if wanted or ends else _SELDOM)

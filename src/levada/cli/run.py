@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RunApp = Callable[..., Summary]
 Times = Literal["iso", "ms"]
-LEASE, LEAST = "10s", 3000  # the least is in ms
+LEASE, MIN_LEASE_MS = "10s", 3000  # the least is in ms
 
 
 @frozen
@@ -59,7 +59,7 @@ class Mode:
         """The lease in seconds; 0: it does not wait. Raises ``UsageError``."""
         if not self.standby:
             return 0.0
-        if (lease := parse_duration(self.lease or LEASE)) < LEAST:
+        if (lease := parse_duration(self.lease or LEASE)) < MIN_LEASE_MS:
             message = f"A lease of {self.lease} is too short: a pulse comes each second."
             raise UsageError(f"--lease: {message}", hint="Say 3s or more.")
         return lease / 1000

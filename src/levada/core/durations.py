@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from levada.core.integer_options import MOST
+from levada.core.integer_options import MAX_INTEGER
 from levada.errors import UsageError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
@@ -59,8 +59,10 @@ def shown_duration(ms: int) -> str:
 
 
 def _to_whole_ms(milliseconds: float, word: str) -> int:
-    if not milliseconds < MOST:
-        raise UsageError(f"The duration {word} is longer than any stream: {MOST:.0e} ms and more.")
+    if not milliseconds < MAX_INTEGER:
+        raise UsageError(
+            f"The duration {word} is longer than any stream: {MAX_INTEGER:.0e} ms and more."
+        )
     if abs(milliseconds - round(milliseconds)) > 1e-6:
         raise UsageError(f"The duration {word} is finer than a millisecond.")
     return round(milliseconds)

@@ -12,8 +12,8 @@ backlog, or much static data, suspends no query.
 Cost: a weak reference for each column that an operator puts out. As long as all columns so far take
 no more than the limit of one query, no query can exceed it, and nothing else is done: columns are
 charged, and followed until they are dropped, from the point where it is possible
-(``_charge_new_columns``). Frames of fewer than ``FEW`` rows are not charged. Where an operator has
-several members, its texts and seconds are counted by member.
+(``_charge_new_columns``). Frames of fewer than ``MIN_CHARGED_ROWS`` rows are not charged. Where an
+operator has several members, its texts and seconds are counted by member.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from levada.core.query_limits import ELEMENTS, QueryLimits
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
 
-FEW = register(f"{__name__}.FEW", 256)
+MIN_CHARGED_ROWS = register(f"{__name__}.MIN_CHARGED_ROWS", 256)
 TICK = 0.01  # s
 STEP = 1 / 16
 """Of a limit: queries are not looked at more often than the sum grows by so much."""
@@ -193,7 +193,7 @@ class ExpressionBudget:
         """Charges an operator for the columns of a frame that are not charged yet, until they are
         dropped. Raises ``ExcessError``.
         """
-        if frame.n < FEW or not self.limits.made:
+        if frame.n < MIN_CHARGED_ROWS or not self.limits.made:
             return
         # rows that are merged for several members have none
         op = frame.columns.get("op")

@@ -152,7 +152,7 @@ def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memor
         for column, values in frame.columns.items():
             kind = values.dtype.str
             constant = many and _is_constant(values)
-            if many and kind == _LONG and not constant:
+            if many and kind == _INT64 and not constant:
                 if times and (same := _place_of_equal(values, times)) is not None:
                     described.append((column, kind, same))
                     continue
@@ -201,7 +201,7 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
 
 
 _GAPS = [memoryview(bytes(gap)) for gap in range(_ALIGN)]
-_LONG = np.dtype(np.int64).str
+_INT64 = np.dtype(np.int64).str
 
 
 def _is_constant(values: Column) -> bool:

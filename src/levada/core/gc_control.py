@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-FEW = 64  # queries whose objects nobody notices
+MIN_QUERIES = 64  # queries whose objects nobody notices
 
 
 @contextmanager
@@ -42,7 +42,7 @@ class DeferredCollection:
     """When everything was last looked through; ``cycles``: whether any are looked for."""
 
     def __init__(self, *, cycles: bool = True) -> None:
-        self._queries, self._cycles = FEW, cycles
+        self._queries, self._cycles = MIN_QUERIES, cycles
 
     def collect_after(self, queries: int) -> None:
         """Collects cycles now, and returns free memory of the C library, if there are twice as many

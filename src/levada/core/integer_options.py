@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from levada.errors import UsageError, near
 
-MOST = 10**18
+MAX_INTEGER = 10**18
 """The largest number that anything takes: it fits into 64 bits with room to add."""
 MOST_PARTITIONS = 10_000
 AUTO: Literal["auto"] = "auto"
@@ -19,7 +19,7 @@ cores, while these come and go; None: what the checkpoint has, of a new one the 
 """
 
 
-def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
+def check_count(value: Any, what: str, least: int = 1, most: int = MAX_INTEGER) -> int:
     """The number, if it is a whole one within these bounds. Raises ``UsageError``.
 
     >>> check_count(5, "epoch_rows")
@@ -40,7 +40,7 @@ _TEXT = re.compile(r"([0-9][0-9_]{0,24})([kM]?)")
 _UNITS = {"": 1, "k": 1000, "M": 1_000_000}
 
 
-def parse_count(text: str, what: str, least: int = 1, most: int = MOST) -> int:
+def parse_count(text: str, what: str, least: int = 1, most: int = MAX_INTEGER) -> int:
     """The number that a text says. Raises ``UsageError``.
 
     >>> parse_count("5000", "limit"), parse_count("100k", "limit"), parse_count("2M", "limit")

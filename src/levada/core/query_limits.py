@@ -44,7 +44,7 @@ SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB,cpu=3"
 """The default limits of a query of a server."""
 
 _IN_BYTES = ("bytes", "kept", "made", "texts")
-_SIZE = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
+_SIZE_TEXT = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
 _COUNT = re.compile(r"(\d{1,18})([kM])?")
 _COUNTS = {"k": 10**3, "M": 10**6}
 
@@ -210,7 +210,7 @@ def most_of(word: str, text: str, *, sized: bool, also: str = "") -> int:
     >>> most_of("body", "64KB", sized=True), most_of("reports", "10k", sized=False)
     (64000, 10000)
     """
-    number = (_SIZE if sized else _COUNT).fullmatch(text)
+    number = (_SIZE_TEXT if sized else _COUNT).fullmatch(text)
     if number is None or not int(number[1]):
         example = "100MB" if sized else "100k"
         raise UsageError(

@@ -40,7 +40,7 @@ from levada.runtime.driver.query_catalog import Registered
 MAX_CPU_SECONDS = 20.0
 _SWITCH = 1e-4  # s
 _switches, _working = threading.Lock(), list[float]()
-_WAIT = 0.05  # s between two looks at the thread's CPU time
+_CHECK_INTERVAL = 0.05  # s between two looks at the thread's CPU time
 MAX_ATTEMPTS = 4
 MAX_PARSING = 4
 """Requests whose texts are parsed at once."""
@@ -169,7 +169,7 @@ class Work:
         """Waits until the thread has ended; the thread itself does not."""
         if self._thread is not threading.current_thread():
             while not self.is_over:
-                self._thread.join(_WAIT)
+                self._thread.join(_CHECK_INTERVAL)
 
 
 class PlanningAhead:

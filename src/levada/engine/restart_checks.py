@@ -20,7 +20,7 @@ import xxhash
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.crash_counter import forget
 from levada.checkpoint.epoch_context import Setup, load_setup
-from levada.checkpoint.leadership.rollback import OPEN, TOLD
+from levada.checkpoint.leadership.rollback import OPEN_INTENT, ROLLBACK_NOTICE
 from levada.checkpoint.manifest import EpochIntent, Manifest, StreamRecord
 from levada.connectors.config.option_changes import MIXING, OptionChange, option_changes
 from levada.connectors.config.stream_config import StreamConfig
@@ -111,7 +111,7 @@ def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
     or a first epoch which begins anew with other options.
     """
     with suppress(CheckpointError, msgspec.MsgspecError):
-        ahead = msgspec.json.decode(read_sealed(root / OPEN), type=EpochIntent)
+        ahead = msgspec.json.decode(read_sealed(root / OPEN_INTENT), type=EpochIntent)
         goes_on = ahead.deadly if last is None else ahead.epoch > last.epoch
         if goes_on and ahead.setup:
             return load_setup(str(root / ahead.setup))
@@ -145,7 +145,7 @@ def discard_incompatible_state(
     cluster, and was corrected. Queries that come begin behind what has been read, and nobody has
     seen anything of it.
     """
-    path = checkpoint.root / OPEN
+    path = checkpoint.root / OPEN_INTENT
     if checkpoint.last is not None or not path.exists():
         return
     try:
@@ -159,7 +159,7 @@ def discard_incompatible_state(
     asked = {name: query.identity for name, query in queries.items()}
     if known != asked or read != {c.name: c for c in configs}:
         forget(checkpoint.root)
-        (checkpoint.root / TOLD).unlink(missing_ok=True)
+        (checkpoint.root / ROLLBACK_NOTICE).unlink(missing_ok=True)
         delete(path)
 
 

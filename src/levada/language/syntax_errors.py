@@ -19,7 +19,7 @@ from levada.errors import QuerySyntaxError, near
 from levada.language.sparql.common_mistakes import explain_slip, find_unclosed_bracket
 from levada.language.sparql.source_text import Source
 
-_MOST = 8
+_MAX_EXPECTED = 8
 _NAMES = {
     "VAR": "a variable",
     "IRIREF": "an IRI",
@@ -117,7 +117,7 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     names = {_readable(terminal) for terminal in terminals} | {
         _NAMES[name] for name in accepted & {"$END"}
     }
-    expected = sorted(names, key=_usefulness)[:_MOST]
+    expected = sorted(names, key=_usefulness)[:_MAX_EXPECTED]
     return QuerySyntaxError(
         message, span=source.span(offset), text=source.text, expected=expected, hint=hint
     )

@@ -21,7 +21,7 @@ from levada.core.array_types import Bools, Ints, Longs
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
-from levada.operators.state.state_parts import AGAIN, ALIKE, FOLLOWS, State, StatePart
+from levada.operators.state.state_parts import ALIKE, COPY_MARK, FOLLOWS, State, StatePart
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.query_charges import members_below
@@ -55,7 +55,9 @@ def count_state_rows(
         uses = plan.facts[Uses] = _uses(plan)
     total = np.zeros(len(uses.names), np.int64)
     for key in state.keys(""):
-        counts = FOLLOWS not in key and AGAIN not in key and not (partition and key.endswith(ALIKE))
+        counts = (
+            FOLLOWS not in key and COPY_MARK not in key and not (partition and key.endswith(ALIKE))
+        )
         number = key.split(".", 1)[0] if counts else ""
         node = plan.nodes.get(int(number)) if number.isdigit() else None
         if node is None or node.id not in uses.of or isinstance(node.step, s.Panes):

@@ -16,7 +16,7 @@ from levada.core.array_types import Doubles, Ints, Longs
 from levada.core.frozen import frozen
 from levada.placement.send_graph import Load, SendGraph, Unit
 
-VAIN, FEW = 0.9, 4
+VAIN, MIN_TASKS_PER_MACHINE = 0.9, 4
 """What part of what lots leave across machines a placement leaves that gains nothing to speak of;
 fewer tasks a machine say nothing.
 """
@@ -93,7 +93,7 @@ def by_lot(graph: SendGraph, machines: int, unit: Unit = "rows") -> float:
 
 def in_vain(graph: SendGraph, machines: int, least: float, unit: Unit = "rows") -> bool:
     """Whether a placement that leaves ``least`` is hardly better than lots."""
-    many = len(graph.tasks) >= FEW * machines
+    many = len(graph.tasks) >= MIN_TASKS_PER_MACHINE * machines
     return many and least > VAIN * by_lot(graph, machines, unit)
 
 

@@ -19,7 +19,7 @@ from levada.placement.send_graph import SendGraph
 
 SPACE = "http://graphml.graphdrawing.org/xmlns"
 _TAG = f"{{{SPACE}}}"
-_ROWS = ("rows", "value", "weight")
+_ROW_KEYS = ("rows", "value", "weight")
 _TYPES = {"rows": "long", "bytes": "long", "received": "long", "cpu": "double"}
 
 
@@ -75,7 +75,7 @@ def read(text: str, path: str) -> SendGraph:
     of_nodes = [_data(node, names) for node in nodes]
     cpu = _column(of_nodes, ("cpu",), f"{path}, node", whole=False)
     received = _column(of_nodes, ("received",), f"{path}, node")
-    rows = _column(edge_data, _ROWS, f"{path}, edge")
+    rows = _column(edge_data, _ROW_KEYS, f"{path}, edge")
     if rows is None and edge_data:
         raise UsageError(
             f"{path}, edge 0: it has no rows.", hint="Name them rows, value or weight."

@@ -21,9 +21,9 @@ from levada.errors import UsageError, near
 from levada.placement.placement_file import is_group
 from levada.placement.send_graph import SendGraph
 
-FEW = 50
+MAX_NEAR_MISS_TASKS = 50
 """Tasks among which a near miss is looked for."""
-MOST = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Counts below this are exact in all programs that read JSON."""
 
 
@@ -132,7 +132,7 @@ def count(value: object, where: str, key: str) -> int:
     3
     """
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    if not plain or not 0 <= value < MOST or value != int(value):  # type: ignore[operator, call-overload]
+    if not plain or not 0 <= value < MAX_EXACT_INTEGER or value != int(value):  # type: ignore[operator, call-overload]
         raise UsageError(
             f"{where}: {key} is {value!r}.", hint="Give a whole number from 0 on, below 2^53."
         )
@@ -141,7 +141,7 @@ def count(value: object, where: str, key: str) -> int:
 
 def check_sum(column: Sequence[int] | Longs | None, path: str, key: str) -> None:
     """Raises UsageError if counts come to more than is exact."""
-    if column is not None and sum(map(int, column)) >= MOST:
+    if column is not None and sum(map(int, column)) >= MAX_EXACT_INTEGER:
         raise UsageError(
             f"{path}: all {key} together are 2^53 or more, which is not exact.",
             hint="Divide all counts by the same number, or give shorter slices.",
@@ -170,7 +170,7 @@ def _ends(link: object, place: dict[str, int], where: str) -> tuple[int, int]:
     source, target = (_name(link, key, where) for key in ("source", "target"))
     for task in (source, target):
         if task not in place:
-            hint = near(task, place) if len(place) <= FEW else ""
+            hint = near(task, place) if len(place) <= MAX_NEAR_MISS_TASKS else ""
             raise UsageError(f"{where}: task {task} is not among the nodes.", hint=hint)
     return place[source], place[target]
 
@@ -191,7 +191,7 @@ def _seconds(nodes: list[dict[str, Any]], path: str) -> Any:
     for i, node in enumerate(nodes):
         value = node.get("cpu")
         plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if not plain or not 0 <= value < MOST:  # type: ignore[operator]
+        if not plain or not 0 <= value < MAX_EXACT_INTEGER:  # type: ignore[operator]
             raise UsageError(f"{path}, node {i}: cpu is {value!r}.", hint="Give seconds from 0 on.")
     return np.array([node["cpu"] for node in nodes], np.float64)
 

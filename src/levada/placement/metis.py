@@ -21,7 +21,7 @@ from levada.placement.problem import Problem, net
 FEWEST = 10
 """Tasks a machine below which METIS is not asked: it may find a part without tasks, and prints."""
 CUTS = 32
-_MOST = 1 << 30
+_MAX_WEIGHT = 1 << 30
 
 
 def fits(problem: Problem) -> bool:
@@ -50,7 +50,7 @@ def partition(
 ) -> Ints:
     """METIS' best answer of ``cuts``; a part may be ``uneven`` thousandths above an equal share."""
     options = pymetis.Options(
-        seed=seed % _MOST,
+        seed=seed % _MAX_WEIGHT,
         ufactor=uneven,
         ncuts=cuts if net.load.size <= 2_000 else 1,
         objtype=int(aim == "vol"),
@@ -67,4 +67,4 @@ def partition(
 
 
 def _whole(part: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Longs:
-    return np.rint(part * _MOST / max(1.0, float(part.sum()))).astype(np.int64)
+    return np.rint(part * _MAX_WEIGHT / max(1.0, float(part.sum()))).astype(np.int64)

@@ -20,7 +20,7 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.frozen import frozen
 from levada.errors import UsageError
-from levada.placement.json_file import MOST, check_sum
+from levada.placement.json_file import MAX_EXACT_INTEGER, check_sum
 from levada.placement.send_graph import SendGraph
 
 NAMES = "% levada tasks "
@@ -113,7 +113,7 @@ def _head(numbers: list[int], where: str) -> _Head:
 def _numbers(line: str, where: str) -> list[int]:
     numbers = []
     for word in line.split():
-        if not (word.isascii() and word.isdigit()) or int(word[:20]) >= MOST:
+        if not (word.isascii() and word.isdigit()) or int(word[:20]) >= MAX_EXACT_INTEGER:
             raise UsageError(f"{where}: {word[:20]} is no whole number from 0 on, below 2^53.")
         numbers.append(int(word))
     return numbers

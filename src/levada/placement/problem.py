@@ -13,7 +13,7 @@ from levada.placement.send_graph import Load, SendGraph, Unit
 
 BOUND = 0.05
 """The RSD that is allowed where nobody says one."""
-MOST = 4_096
+MAX_MACHINES = 4_096
 """Machines of a placement: their distances are a table."""
 
 
@@ -39,10 +39,10 @@ class Problem:
     def __post_init__(self) -> None:
         if self.machines < 1:
             raise UsageError(f"There are {self.machines} machines.", hint="Say one or more.")
-        if self.machines > MOST:
+        if self.machines > MAX_MACHINES:
             raise UsageError(
                 f"A placement cannot be on {self.machines:,} machines.",
-                hint=f"Say {MOST:,} or less.",
+                hint=f"Say {MAX_MACHINES:,} or less.",
             )
         if not 0 <= self.bound < np.inf:
             raise UsageError(f"An RSD cannot be kept below {self.bound}.", hint="Say such as 2.4%.")

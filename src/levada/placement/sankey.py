@@ -16,15 +16,15 @@ from levada.errors import UsageError
 from levada.placement.send_graph import SendGraph
 
 WIDTH, HEIGHT, BAR = 1200, 800, 12
-MOST = 5_000
+MAX_BANDS = 5_000
 """Bands beyond which a picture shows nothing."""
 
 
 def page(graph: SendGraph, place: Ints | None = None) -> str:
     """The page as HTML; raises UsageError if there are too many edges to see any."""
-    if len(graph.rows) > MOST:
+    if len(graph.rows) > MAX_BANDS:
         raise UsageError(
-            f"The send graph has {len(graph.rows):,} edges; a picture shows {MOST:,} at most.",
+            f"The send graph has {len(graph.rows):,} edges; a picture shows {MAX_BANDS:,} at most.",
             hint="Draw it --by operator, or export it as graphml for a program that draws graphs.",
         )
     depth = depths(graph)

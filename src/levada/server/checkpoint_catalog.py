@@ -35,8 +35,8 @@ from levada.plan.topology.catalog_file import read_catalog, read_queries
 from levada.plan.topology.topology import Topology
 
 SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
-MOST = 2000  # queries of which a new text may read what they make
-LONG = 4096  # characters of a text
+MAX_MAKER_QUERIES = 2000  # queries of which a new text may read what they make
+LONG_TEXT_CHARACTERS = 4096  # characters of a text
 TRANSLATION = 5.0  # s of CPU, of these queries; the rest makes nothing that a new text could read
 
 
@@ -187,8 +187,8 @@ def _name_scope(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
     before = algebras.copy()
     algebras.clear()
     ends = time.process_time() + TRANSLATION
-    for text in _makers_first(now) if len(now.texts) <= MOST else ():
-        if len(text.text) > LONG and not _makes_stream(now, text):
+    for text in _makers_first(now) if len(now.texts) <= MAX_MAKER_QUERIES else ():
+        if len(text.text) > LONG_TEXT_CHARACTERS and not _makes_stream(now, text):
             continue  # only a message would name it
         with suppress(LevadaError):
             if text not in before and time.process_time() > ends:

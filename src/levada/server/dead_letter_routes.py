@@ -25,7 +25,7 @@ from levada.server.app_state import ServerState, off_loop, slot_of, state_of
 from levada.server.content_negotiation import number
 from levada.server.problem_json import Json, Problem
 
-MOST = 100  # letters in an answer
+MAX_LETTERS = 100  # letters in an answer
 USUAL = 20
 FILES = 64
 TAIL = 1 << 20  # bytes
@@ -61,7 +61,7 @@ def _parse_wanted(request: Request) -> LetterFilter:
     kind = request.query_params.get("kind", "")
     if kind and kind not in KINDS:
         raise Problem(400, f"There are no letters of the kind {kind[:40]}.", hint="dead, late.")
-    limit = number(request, "limit", 1, MOST) or USUAL
+    limit = number(request, "limit", 1, MAX_LETTERS) or USUAL
     stream = request.query_params.get("stream", "")
     return LetterFilter(stream, (kind,) if kind else tuple(KINDS), limit)
 

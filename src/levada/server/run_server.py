@@ -36,7 +36,7 @@ from levada.server.settings import Limits, Settings
 BACKLOG = 2048  # connections that wait to be taken
 GRACE = 3  # s that answers may take after a signal
 HEARD = 1 << 12  # bytes of a message that a client sends, which nobody looks at
-AGAIN, LATER = 0.5, 10.0  # s before a server that died is started again, and at most
+FIRST_RESTART_PAUSE, MAX_RESTART_PAUSE = 0.5, 10.0  # s, after a server died
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -148,11 +148,12 @@ class ServerSupervisor:
         while not (self._settings.root / "levada.json").exists():
             if self._stopped.wait(0.05):  # the engine makes it
                 return
-        pause = AGAIN
+        pause = FIRST_RESTART_PAUSE
         while not self._stopped.is_set():
             began, self._process = time.monotonic(), self._start()
             code = self._process.wait()
-            pause = AGAIN if time.monotonic() - began > LATER else min(2 * pause, LATER)
+            lasted = time.monotonic() - began > MAX_RESTART_PAUSE
+            pause = FIRST_RESTART_PAUSE if lasted else min(2 * pause, MAX_RESTART_PAUSE)
             if self._stopped.wait(pause):
                 return
             self._tell(f"The server ended with {code}, and is started again.")

@@ -23,13 +23,13 @@ from levada.server.content_negotiation import choose_media_type, number
 from levada.server.problem_json import Json, Problem
 from levada.server.route import JSON
 
-MOST = 1_000_000
+MAX_SHOWN_NODES = 1_000_000
 
 
 async def topology(request: Request) -> Response:
     """What the queries share, as it runs."""
     server = state_of(request)
-    most = number(request, "most", 0, MOST)
+    most = number(request, "most", 0, MAX_SHOWN_NODES)
     drawn = choose_media_type(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
     async with slot_of(request, server.parsing):
         plan_topology = await off_loop(server.facts.topology)
@@ -37,7 +37,9 @@ async def topology(request: Request) -> Response:
             raise Problem(404, "There is no plan yet.", hint="A query makes one.")
         if drawn:
             return Json(
-                await off_loop(lambda: picture(plan_topology, MOST if most is None else most))
+                await off_loop(
+                    lambda: picture(plan_topology, MAX_SHOWN_NODES if most is None else most)
+                )
             )
         return Response(
             await off_loop(lambda: _text(server, plan_topology)), media_type="text/plain"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.help.help_topics import TOPICS, WINDOWS
-from levada.cli.help.stream_help import ROWS, keys
+from levada.cli.help.stream_help import OPTION_ROWS, keys
 from levada.cli.main import app, main
 from levada.connectors.config.input_formats import NAMES
 from levada.connectors.config.stream_options import OPTIONS
@@ -34,7 +34,7 @@ def test_the_options_of_streams_are_those_of_the_documentation_and_of_the_progra
     rows = [
         tuple(c.strip() for c in line.strip("|").split(" | ")) for line in found[1].splitlines()
     ]
-    assert [*rows] == [*ROWS]
+    assert [*rows] == [*OPTION_ROWS]
     assert sorted(keys()) == sorted(OPTIONS)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from levada.cli.main import main
-from levada.cli.placement.topology_to_graph import ROWS, read
+from levada.cli.placement.topology_to_graph import ASSUMED_EDGE_ROWS, read
 from levada.errors import UsageError
 from levada.placement.json_file import write
 
@@ -92,7 +92,7 @@ def test_what_is_not_said_is_assumed_and_told(tmp_path: Path) -> None:
     edges = [{k: v for k, v in edge.items() if k != "rows"} for edge in HAND["edges"]]
     with pytest.warns(UserWarning, match="2 of its 3 edges between stages carry"):
         graph = read(hand(tmp_path, edges=edges))
-    assert graph.rows.sum() == 2 * ROWS + 7
+    assert graph.rows.sum() == 2 * ASSUMED_EDGE_ROWS + 7
 
 
 NODE, EDGE = HAND["nodes"][0], HAND["edges"][1]

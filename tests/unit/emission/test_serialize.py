@@ -24,7 +24,7 @@ from levada.connectors.serialization.serialize import (
     ndjson,
     tsv,
 )
-from levada.connectors.serialization.serialize_rows import FEW, json_term
+from levada.connectors.serialization.serialize_rows import MAX_LOOPED_ROWS, json_term
 from levada.core.query_model import Form
 from levada.core.rdf_terms import XSD
 from levada.core.text_columns import join_lines
@@ -216,7 +216,7 @@ def test_ndjson_says_what_the_batch_holds(rows: Any, relation: Any) -> None:
 
 
 def test_both_paths_are_taken() -> None:
-    for n in (FEW, FEW + 1):
+    for n in (MAX_LOOPED_ROWS, MAX_LOOPED_ROWS + 1):
         b = batch([1] * n, {"s": series(*[A] * n)})
         assert len(objects(ndjson("q", ["s"], b))[0]["results"]["bindings"]) == n
         assert len(csv("q", ["s"], b).splitlines()) == n + 1

@@ -77,7 +77,7 @@ def test_what_was_taken_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_of_very_many_operators_the_dearest_are_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operator_cardinalities, "MOST", 2)
+    monkeypatch.setattr(operator_cardinalities, "MAX_REPORTED_MEMBERS", 2)
     run(tmp_path)
     assert len(last(tmp_path).charges) == 2
 

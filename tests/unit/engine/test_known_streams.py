@@ -18,7 +18,7 @@ from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import Iri
 from levada.engine.engine import Engine
 from levada.engine.statistics import stream_statistics
-from levada.engine.statistics.sample_rows import ROWS, first_rows
+from levada.engine.statistics.sample_rows import SAMPLE_ROWS, first_rows
 from levada.engine.statistics.stream_statistics import SampledStatistics
 
 P, Q = "<http://e/p>", "<http://e/q>"
@@ -66,7 +66,7 @@ def test_what_has_run_says_how_fast_rows_come(tmp_path: Path) -> None:
 
 
 def test_a_table_has_values_by_column_and_nulls_are_none(tmp_path: Path) -> None:
-    k = [None if i % 2 else i % 10 for i in range(ROWS + 500)]
+    k = [None if i % 2 else i % 10 for i in range(SAMPLE_ROWS + 500)]
     table = pl.DataFrame({"k": k, "v": [f"v{i}" for i in range(len(k))], "ts": range(len(k))})
     (tmp_path / "a").mkdir()
     table.write_parquet(tmp_path / "a" / "0.parquet")
@@ -75,13 +75,13 @@ def test_a_table_has_values_by_column_and_nulls_are_none(tmp_path: Path) -> None
     )
     rows = first_rows(config)
     assert rows is not None
-    assert len(rows.ts) == ROWS
+    assert len(rows.ts) == SAMPLE_ROWS
     found = SampledStatistics({"a": config}).tuples("a")
     assert found is not None
     assert found.values["k"].distinct == 5
     assert found.values["k"].heaviest == pytest.approx(0.2)
-    assert found.values["v"].distinct == ROWS
-    assert len(np.unique(rows.columns["v"])) == ROWS
+    assert found.values["v"].distinct == SAMPLE_ROWS
+    assert len(np.unique(rows.columns["v"])) == SAMPLE_ROWS
 
 
 def test_what_comes_once_or_cannot_be_read_is_not_looked_at(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from levada import Engine, Query
-from levada.plan.execution.persistent_map import FEW, PersistentMap
+from levada.plan.execution.persistent_map import MIN_COPIED_ENTRIES, PersistentMap
 
 TURNS = int(os.environ.get("LEVADA_CASES", "0")) or 60
 WARM = 10  # turns after which there is all that stays
@@ -59,7 +59,9 @@ def test_they_leave_nothing_behind(tmp_path: Path, sharing: str) -> None:
         assert sizes(engine) == before
         queries = engine._driver.epochs.plan.queries if engine._driver else None
         assert isinstance(queries, PersistentMap)
-        assert len(queries._new) + len(queries._gone) <= FEW, "versions are put together"
+        assert len(queries._new) + len(queries._gone) <= MIN_COPIED_ENTRIES, (
+            "versions are put together"
+        )
         epoch(engine, tmp_path / "s.nt")
         assert len(list((tmp_path / "c" / "plans").iterdir())) < TURNS, "old versions are deleted"
 

@@ -22,7 +22,7 @@ from levada.connectors.sinks.file_sink import Roll
 from levada.core.event_time import Window, WindowKind
 from levada.errors import CheckpointError, UsageError
 from levada.runtime.publication import relation_files
-from levada.runtime.publication.relation_files import PAUSE, StateFiles
+from levada.runtime.publication.relation_files import PAUSE_RATIO, StateFiles
 from levada.testing.read_published import read_published
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import ReferenceSql, Report, Row
@@ -158,9 +158,9 @@ def test_changes_are_held_back_until_a_writing_is_worth_it(tmp_path: Path) -> No
     now = [100.0]
     files = StateFiles(tmp_path, Format.CSV, roll=Roll(bytes=50, age=20), clock=lambda: now[0])
     assert files.is_due(1, 20) and not files.is_due(1, 19) and files.is_due(50, 0)
-    files._rests_until = 100.0 + PAUSE
+    files._rests_until = 100.0 + PAUSE_RATIO
     assert not files.is_due(1, 20) and files.is_due(50, 20), "so much is never held back"
-    now[0] += PAUSE
+    now[0] += PAUSE_RATIO
     assert files.is_due(1, 20)
 
 

@@ -62,7 +62,10 @@ def test_they_are_the_same(plan: Plan) -> None:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
     chosen = [node.alive for node in nodes]
     one_by_one = patterns_of(nodes, chosen, 7)
-    with patch.object(pattern_table, "MANY", 0), patch.object(pattern_table, "MOST_COUNTED", 0):
+    with (
+        patch.object(pattern_table, "MAX_COUNTED_MEMBERS", 0),
+        patch.object(pattern_table, "MOST_COUNTED", 0),
+    ):
         by_columns = patterns_of(nodes, chosen, 7)
     assert one_by_one is not None and by_columns is not None
     assert one_by_one.table.n == by_columns.table.n

@@ -26,7 +26,7 @@ OTHERS = (
     "plan.encoding",
     "plan.logical",
     "plan.optimizer",
-    "operators.matching.pattern_table.MANY",
+    "operators.matching.pattern_table.MAX_COUNTED_MEMBERS",
     "plan.sharing.per_leaf_times._LEAF",
     "plan.execution.persistent_map.SHARE",
     "plan.topology.topology_document",

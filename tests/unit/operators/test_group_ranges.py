@@ -11,7 +11,7 @@ from levada.core import column_names as col
 from levada.core.frame import Frame, concat
 from levada.operators.aggregation.partitioned_aggregation import Part, in_ranges
 from levada.operators.rows.route_rows import key_of
-from levada.operators.state.key_ranges import ALL, Range
+from levada.operators.state.key_ranges import ALL_KEYS, Range
 
 SLOTS = range(1)
 
@@ -33,7 +33,7 @@ def of_range(frame: Frame, some: Range) -> Part:
 @pytest.mark.parametrize("theta", [0, 500, 3000, 10**6])
 def test_each_row_is_in_one_range_and_a_group_too(theta: int) -> None:
     first, second = rows(3000, 400, 1), rows(500, 400, 2)
-    parts = [of_range(first, half) for half in ALL.halves]
+    parts = [of_range(first, half) for half in ALL_KEYS.halves]
     parts += [of_range(second, Range(9, p)) for p in range(512)]
     parts.append(Part(rows(200, 400, 3)))
     found = list(in_ranges([part for part in parts if part.rows.n], SLOTS, theta))
@@ -50,9 +50,9 @@ def test_each_row_is_in_one_range_and_a_group_too(theta: int) -> None:
 def test_rows_of_other_groups_are_left_out() -> None:
     frame, groups = rows(1000, 300, 1), np.arange(65_536) % 7 == 3
     want = frame.where(groups[frame[col.PLACE]])["n"]
-    for part in (Part(frame, ALL, groups), of_range(frame, Range(1, 1))):
+    for part in (Part(frame, ALL_KEYS, groups), of_range(frame, Range(1, 1))):
         part.groups = groups
         found = [frame for _, some in in_ranges([part], SLOTS, 2000) for frame in some]
         assert set(concat(found)["n"]) <= set(want)
-    whole = [f for _, some in in_ranges([Part(frame, ALL, groups)], SLOTS, 2000) for f in some]
+    whole = [f for _, some in in_ranges([Part(frame, ALL_KEYS, groups)], SLOTS, 2000) for f in some]
     assert sorted(concat(whole)["n"]) == sorted(want)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from levada.server.security.bounded_http import EVENTS, LEAST, BoundedHttpProtocol, Bounds
+from levada.server.security.bounded_http import EVENTS, MIN_READ_BYTES, BoundedHttpProtocol, Bounds
 from levada.server.security.memory_budget import PIECE, Answer, MemoryBudget, TooMuch
 
 
@@ -58,7 +58,7 @@ class Transport:
     """One whose buffer is as it is told."""
 
     def __init__(self) -> None:
-        self.left, self.aborted = 10 * LEAST, False
+        self.left, self.aborted = 10 * MIN_READ_BYTES, False
 
     def get_write_buffer_size(self) -> int:
         return self.left
@@ -92,7 +92,7 @@ def test_who_does_not_read_on_is_not_waited_for(events: bool) -> None:
     made.transport = transport  # type: ignore[assignment]
     made.cycle = type("Cycle", (), {"scope": {"state": scope.get("state", {})}})()
     made._look(transport.left)
-    transport.left -= LEAST
+    transport.left -= MIN_READ_BYTES
     later.pop()()
     assert not transport.aborted, "it reads on"
     later.pop()()

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from levada.core.expression_budget import FEW, Charge, ExpressionBudget
+from levada.core.expression_budget import MIN_CHARGED_ROWS, Charge, ExpressionBudget
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
@@ -56,7 +56,7 @@ def test_a_chain_of_operators_that_copy_all_rows_is_charged_for_what_lives() -> 
 
 def test_few_rows_cost_no_look() -> None:
     spent = ExpressionBudget(QueryLimits(made=1))
-    spent.hold(1, Frame({"op": np.zeros(FEW - 1, np.int32)}, FEW - 1))
+    spent.hold(1, Frame({"op": np.zeros(MIN_CHARGED_ROWS - 1, np.int32)}, MIN_CHARGED_ROWS - 1))
     assert spent.now("made") == 0
 
 

@@ -39,7 +39,7 @@ from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import delete, replace_file
 from levada.errors import CheckpointError, DamagedError, LevadaError
 
-DONE, OPEN, TOLD = "intentions/done", "intentions/open", "intentions/told"
+DONE_INTENT, OPEN_INTENT, ROLLBACK_NOTICE = "intentions/done", "intentions/open", "intentions/told"
 
 
 def rollback(root: Path, to: int | None, *, wall: int) -> int:
@@ -61,11 +61,11 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         _check(root, before, intention)
         sure = [_sure(r) if isinstance(r, FileSplit) else r for r in intention.references]
         again = msgspec.structs.replace(intention, references=sure)
-        (root / TOLD).touch(file_mode(root))  # nothing can be found out about it
-        replace_file(root / OPEN, seal(msgspec.json.encode(again)))
+        (root / ROLLBACK_NOTICE).touch(file_mode(root))  # nothing can be found out about it
+        replace_file(root / OPEN_INTENT, seal(msgspec.json.encode(again)))
         delete(root / "manifests" / str(last.epoch))
         checkpoint.reign.commit(before)
-        delete(root / DONE)
+        delete(root / DONE_INTENT)
         return before.epoch
     finally:
         checkpoint.close()
@@ -105,8 +105,8 @@ def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
             f"The checkpoint {root} has no whole manifest before that of epoch {last.epoch}: "
             "there is nothing to go back to."
         ) from error
-    beside = (f"intentions/{path.name}" for path in (root / OPEN).parent.glob(PUBLISHING))
-    for name in (OPEN, DONE, *beside):
+    beside = (f"intentions/{path.name}" for path in (root / OPEN_INTENT).parent.glob(PUBLISHING))
+    for name in (OPEN_INTENT, DONE_INTENT, *beside):
         with suppress(CheckpointError, msgspec.MsgspecError):
             intention = msgspec.json.decode(read_sealed(root / name), type=EpochIntent)
             if intention.epoch == last.epoch:

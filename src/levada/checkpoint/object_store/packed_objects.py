@@ -4,8 +4,8 @@ New small files go into one object, in the order of their names; a large file is
 own. An object of which less than half is named is rewritten with the others. So the store contains
 at most twice the named bytes, and a byte is written twice on average.
 
-An object is fetched in one piece, with ``LARGE`` bytes of small files, or one large file, which is
-in memory meanwhile.
+An object is fetched in one piece, with ``LARGE_FILE_BYTES`` bytes of small files, or one large
+file, which is in memory meanwhile.
 
 A file is identified by its path, size and time: checkpoints replace files and append to them, and
 never write within one. A file that cannot be identified so is read and identified by its hash.
@@ -28,7 +28,7 @@ from levada.core.size_thresholds import register
 from levada.errors import DamagedError, unreadable
 
 # bytes from which a file is an object of its own, and of which one is full
-LARGE = register(f"{__name__}.LARGE", 16 << 20)
+LARGE_FILE_BYTES = register(f"{__name__}.LARGE_FILE_BYTES", 16 << 20)
 BLOCK = 8 << 20
 Sign = tuple[int, int, int]
 """A file's number, size and time of change."""
@@ -165,7 +165,7 @@ class _Writing:
     def add(self, name: str, sign: Sign) -> None:
         """Adds a file, unless it is deleted."""
         path = self._root / name
-        if sign[1] >= LARGE:
+        if sign[1] >= LARGE_FILE_BYTES:
             self._add_large(name, sign)
             return
         try:
@@ -178,7 +178,7 @@ class _Writing:
         self.pieces.append(Piece(name, self._name, len(self._data), len(data), digest))
         self.signs[name] = sign
         self._data += data
-        if len(self._data) >= LARGE:
+        if len(self._data) >= LARGE_FILE_BYTES:
             self.flush()
 
     def _add_large(self, name: str, sign: Sign) -> None:

@@ -28,7 +28,7 @@ from levada.core.rdf_terms import Iri, Literal, parse_term
 from levada.engine.status.summary import Progress
 
 _WIDE = 116  # columns from which two queries stand side by side
-_MOST = 16  # rows of a query that are kept
+_MAX_ROWS = 16  # rows of a query that are kept
 
 Rows = tuple[tuple[int, tuple[str, ...]], ...]
 """Solutions for people: report time and values."""
@@ -112,7 +112,7 @@ class Board:
             if view.kind is Kind.LAST
             else _last_report(view, batch, self.until)
         )
-        kept = (*before.rows, *rows)[-_MOST:] if view.kind is Kind.LAST else rows or before.rows
+        kept = (*before.rows, *rows)[-_MAX_ROWS:] if view.kind is Kind.LAST else rows or before.rows
         self.seen[query] = QueryTally(before.count + len(batch.report), kept)
         return []
 
@@ -129,12 +129,12 @@ class Board:
             for view in self.views:
                 yield self._table(view, each)
             return
-        room = max(height - 12, 8) if console.is_terminal else _MOST
+        room = max(height - 12, 8) if console.is_terminal else _MAX_ROWS
         left = Group(*(self._table(view, min(room // 2, 8)) for view in self.views[:2]))
         grid = Table.grid(padding=(0, 4), expand=True)
         grid.add_column(ratio=3)
         grid.add_column(ratio=2)
-        grid.add_row(left, self._table(self.views[2], min(room + 3, _MOST)))
+        grid.add_row(left, self._table(self.views[2], min(room + 3, _MAX_ROWS)))
         yield grid
 
     def _head(self) -> RenderableType:
@@ -167,7 +167,7 @@ class Board:
 
 def _last_solutions(view: View, batch: Batch) -> Rows:
     n = len(batch.report)
-    return _rows(view, batch, max(n - _MOST, 0), n)
+    return _rows(view, batch, max(n - _MAX_ROWS, 0), n)
 
 
 def _last_report(view: View, batch: Batch, until: int) -> Rows:

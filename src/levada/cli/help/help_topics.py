@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.help.stream_help import ROWS
+from levada.cli.help.stream_help import OPTION_ROWS
 from levada.connectors.config.input_formats import DOCUMENTS, ENDINGS, LINES, NAMES
 from levada.connectors.serialization.result_formats import LINES as RECORDS
 from levada.connectors.serialization.result_formats import REPORTS, Format, fitting
@@ -72,7 +72,7 @@ def _streams() -> Iterator[RenderableType]:
     yield Text(
         "--stream NAME=PATH[,key=value...]; PATH is a file, a folder, a pattern, or - (stdin)"
     )
-    yield _grid(("key", "values", "default"), [[*map(plain, row)] for row in ROWS])
+    yield _grid(("key", "values", "default"), [[*map(plain, row)] for row in OPTION_ROWS])
 
 
 def _formats() -> Iterator[RenderableType]:

@@ -4,7 +4,7 @@ a test compares.
 
 from __future__ import annotations
 
-ROWS: tuple[tuple[str, str, str], ...] = (
+OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`format`",
         (
@@ -208,4 +208,4 @@ def keys() -> list[str]:
     >>> set(keys()) == set(OPTIONS)
     True
     """
-    return [word.strip("` ") for key, _, _ in ROWS for word in key.split(",")]
+    return [word.strip("` ") for key, _, _ in OPTION_ROWS for word in key.split(",")]

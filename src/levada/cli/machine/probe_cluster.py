@@ -64,12 +64,14 @@ def _check(master: str, by: By | None) -> None:
 
 def _probe(master: str) -> tuple[Machine, tuple[str, ...]]:
     """The executors as places, and a sentence for each thing that is not of a measurement."""
-    from levada.runtime.spark.network_probe import WAIT, ping
-    from levada.runtime.spark.network_probe_tasks import SMALL
+    from levada.runtime.spark.network_probe import LOCALITY_WAIT, ping
+    from levada.runtime.spark.network_probe_tasks import SMALL_BLOB_BYTES
     from levada.runtime.spark.spark_session import start_session, stop_session
 
     scratch = Path(tempfile.mkdtemp(prefix="levada-probe-"))
-    session = start_session(master, config=WAIT, scratch=scratch)  # its log is kept if this fails
+    session = start_session(
+        master, config=LOCALITY_WAIT, scratch=scratch
+    )  # its log is kept if this fails
     try:
         network = ping(session, expected=executors(master))
     finally:
@@ -78,7 +80,7 @@ def _probe(master: str) -> tuple[Machine, tuple[str, ...]]:
     machine = Machine(
         f"executors of {master}, {time.strftime('%Y-%m-%d')}",
         network.clock,
-        float(SMALL),
+        float(SMALL_BLOB_BYTES),
         tuple(f"{member.host}/{member.name}" for member in network.members),
         tuple(member.cores for member in network.members),
         network.latency,

@@ -14,7 +14,7 @@ from levada.core.array_types import Doubles
 from levada.core.machine_file import read_machine
 from levada.errors import UsageError
 
-MOST = 1e15
+MAX_DISTANCE = 1e15
 _HINT = "Give a JSON list with a list of numbers for each machine, or a machine file."
 _YAML = (".yaml", ".yml")
 
@@ -63,7 +63,7 @@ def _check_many(value: Any, machines: int, where: str) -> None:
 
 def _check(value: object, is_diagonal: bool, where: str) -> None:
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    if not plain or not 0 <= value <= MOST:  # type: ignore[operator]
+    if not plain or not 0 <= value <= MAX_DISTANCE:  # type: ignore[operator]
         raise UsageError(
             f"{where}: {value!r} is no distance.", hint="Give numbers from 0 to 10^15."
         )

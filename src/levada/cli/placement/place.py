@@ -27,7 +27,7 @@ from levada.placement.placers import PLACERS, applicable_placers
 from levada.placement.problem import BOUND, Problem
 from levada.placement.send_graph import Load, SendGraph, Unit, add
 
-ROOM = 1.05
+RSD_TOLERANCE = 1.05
 """Times the least RSD that was found, where that is more than what is usual."""
 
 
@@ -149,7 +149,7 @@ def _default_graph(problem: Problem) -> float:
         f"the heaviest task, {task}, has {part:.1%} of the load. --bound says what RSD is allowed.",
         stacklevel=2,
     )
-    return least * ROOM
+    return least * RSD_TOLERANCE
 
 
 def _check_measured(wish: Wish, slices: list[SendGraph]) -> None:

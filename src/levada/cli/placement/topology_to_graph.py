@@ -19,9 +19,9 @@ from levada.placement.send_graph import SendGraph
 from levada.plan.topology.topology_document import Document, is_document, read_document
 from levada.runtime.placement.task_graph import OUTPUT, STATIC, reader, task
 
-ROWS = 1_000_000
+ASSUMED_EDGE_ROWS = 1_000_000
 """What an edge carries that does not say."""
-MOST = 10_000_000
+MAX_TASK_PAIRS = 10_000_000
 """Pairs of tasks that send to each other, of all edges together."""
 
 
@@ -36,12 +36,14 @@ def graph_of(document: Document, path: str) -> SendGraph:
     if silent := sum(rows is None for _, _, rows in sent):
         warnings.warn(
             f"{path} is a topology, and does not say how many rows {silent} of its {len(sent)} "
-            f"edges between stages carry: {ROWS:,} are assumed on each, evenly spread.",
+            f"edges between stages carry: {ASSUMED_EDGE_ROWS:,} are assumed on each, "
+            "evenly spread.",
             stacklevel=3,
         )
-    if (pairs := sum(len(a) * len(b) for a, b, _ in sent)) > MOST:
+    if (pairs := sum(len(a) * len(b) for a, b, _ in sent)) > MAX_TASK_PAIRS:
         raise UsageError(
-            f"{path}: {pairs:,} pairs of its tasks send to each other; {MOST:,} can be placed.",
+            f"{path}: {pairs:,} pairs of its tasks send to each other; "
+            f"{MAX_TASK_PAIRS:,} can be placed.",
             hint="Give its stages fewer tasks.",
         )
     tasks = tuple(dict.fromkeys(name for a, b, _ in sent for name in (*a, *b)))
@@ -49,7 +51,7 @@ def graph_of(document: Document, path: str) -> SendGraph:
     counts: dict[tuple[int, int], int] = {}
     for sources, targets, rows in sent:
         ends_of = [(number[a], number[b]) for a in sources for b in targets]
-        each, rest = divmod(ROWS if rows is None else rows, len(ends_of))
+        each, rest = divmod(ASSUMED_EDGE_ROWS if rows is None else rows, len(ends_of))
         for i, pair in enumerate(ends_of):
             counts[pair] = counts.get(pair, 0) + each + (i < rest)
     ends = np.array(list(counts), np.int32).reshape(-1, 2)

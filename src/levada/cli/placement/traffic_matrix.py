@@ -17,7 +17,7 @@ from levada.engine.placement.measured_send_graph import flow_order
 from levada.engine.placement.traffic_report import FlowsStatus, stage_of
 from levada.runtime.placement.task_graph import OUTPUT
 
-MOST, CELL, LABEL, LINE = 24, 64, 300, 18
+MAX_TASKS, CELL, LABEL, LINE = 24, 64, 300, 18
 
 
 class Cell(NamedTuple):
@@ -57,7 +57,7 @@ def matrix_of(sent: FlowsStatus | None) -> Matrix:
         cells = {(p.source, p.target): Cell(p.bytes, p.rows, p.predicted) for p in sent.pairs}
         return Matrix(f"bytes between places, {sent.slice}", names, names, cells)
     ends = {name for edge in sent.edges for name in (edge.source, edge.target)}
-    what, name = ("tasks", str) if len(ends) <= MOST else ("stages", stage_of)
+    what, name = ("tasks", str) if len(ends) <= MAX_TASKS else ("stages", stage_of)
     sizes, rows = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for edge in sent.edges:
         sizes[name(edge.source), name(edge.target)] += edge.bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from levada.engine.placement.traffic_report import FlowsStatus, Load, Pair
 
-MOST = 20
+MAX_TABLE_LINES = 20
 """Lines of a table; of what is left it is told how much it is, and JSON has it all."""
 UNCOUNTED = "What tasks send to each other was not counted: run with --slice 1d, or --place learn."
 
@@ -22,19 +22,25 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
         yield _busiest(sent.places)
     if sent.pairs:
         yield f"Between places, in the slice {sent.slice}:"
-        rows = [_pair(pair) for pair in sorted(sent.pairs, key=lambda p: -p.bytes)[:MOST]]
+        rows = [
+            _pair(pair) for pair in sorted(sent.pairs, key=lambda p: -p.bytes)[:MAX_TABLE_LINES]
+        ]
         yield from align([("from", "to", "rows", "bytes", "of all rows", "predicted"), *rows], 2)
-        yield from _describe_room(len(sent.pairs), sum(p.share for p in sent.pairs[MOST:]), "rows")
+        yield from _describe_rest(
+            len(sent.pairs), sum(p.share for p in sent.pairs[MAX_TABLE_LINES:]), "rows"
+        )
     if sent.edges:
         yield f"Between tasks, in the slice {sent.slice}:"
         cells = [
             (e.source, e.target, f"{e.rows:,}", f"{e.bytes:,}", f"{e.blobs:,}", f"{e.share:.1%}")
-            for e in sent.edges[:MOST]
+            for e in sent.edges[:MAX_TABLE_LINES]
         ]
         yield from align([("from", "to", "rows", "bytes", "blobs", "of all bytes"), *cells], 2)
-        yield from _describe_room(len(sent.edges), sum(e.share for e in sent.edges[MOST:]), "bytes")
+        yield from _describe_rest(
+            len(sent.edges), sum(e.share for e in sent.edges[MAX_TABLE_LINES:]), "bytes"
+        )
     if sent.tasks:
-        loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MOST]
+        loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MAX_TABLE_LINES]
         heads = ("task", "CPU s", "times the mean", "rows", "of its stage's")
         yield from align([heads, *map(_load, loads)])
 
@@ -74,6 +80,7 @@ def _busiest(places: Sequence[Load]) -> str:
     return f"The busiest place is {most.name}: {load_text}."
 
 
-def _describe_room(many: int, share: float, unit: str) -> Iterator[str]:
-    if many > MOST:
-        yield f"and {many - MOST:,} more, with {share:.1%} of the {unit}: --json has them."
+def _describe_rest(many: int, share: float, unit: str) -> Iterator[str]:
+    if many > MAX_TABLE_LINES:
+        more = many - MAX_TABLE_LINES
+        yield f"and {more:,} more, with {share:.1%} of the {unit}: --json has them."

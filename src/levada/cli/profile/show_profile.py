@@ -24,14 +24,14 @@ from levada.cli.app.profile.profile import Profile
 from levada.core.integer_options import parse_count
 from levada.errors import UsageError
 
-MOST = 100_000_000
+MAX_SAMPLE = 100_000_000
 
 
 def show(app: App, sample: str, *, as_json: bool) -> None:
     """Measures an application and prints its profile. Raises ``UsageError``."""
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    elements, shown = parse_count(sample, "--sample", most=MOST), Console(stderr=True)
+    elements, shown = parse_count(sample, "--sample", most=MAX_SAMPLE), Console(stderr=True)
     with shown.status("[dim]Levada is starting[/dim]") as status:
         measured = profile(app, elements, lambda now: status.update(f"[dim]{now}[/dim]"))
     if as_json:

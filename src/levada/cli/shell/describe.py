@@ -28,7 +28,7 @@ from levada.errors import LevadaError
 PATIENCE = 2.0
 """Seconds for which a stream is counted."""
 GAP = 2  # blanks between columns
-LEAST = 8  # a column is not shortened to less
+MIN_COLUMN_WIDTH = 8  # a column is not shortened to less
 
 
 def look(app: App, times: Times) -> Iterator[RenderableType]:
@@ -88,7 +88,7 @@ def _shorten(grid: Grid, width: int) -> list[tuple[str, ...]]:
     over = sum(widths) + GAP * (len(widths) - 1) - width
     for head in grid.short:
         place = grid.heads.index(head)
-        room = max(widths[place] - max(over, 0), LEAST, cell_len(head))
+        room = max(widths[place] - max(over, 0), MIN_COLUMN_WIDTH, cell_len(head))
         over -= max(widths[place] - room, 0)
         for row in rows:
             row[place] = short_text(row[place], room, end=head != "text")

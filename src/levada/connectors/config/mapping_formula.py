@@ -34,7 +34,7 @@ from levada.errors import UsageError, near
 DTYPES: dict[str, pl.DataType] = {
     "integer": pl.Int64(), "double": pl.Float64(), "boolean": pl.Boolean(), "string": pl.String(),
 }  # fmt: skip
-_MOST = 2**63 - 1
+_MAX_NUMBER = 2**63 - 1
 _BINARY: dict[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -212,7 +212,7 @@ class _Formula:
         """Returns a constant's value."""
         if not isinstance(value, int) or isinstance(value, bool):
             return pl.lit(value)
-        if value > _MOST:
+        if value > _MAX_NUMBER:
             raise self.wrong(node, f"{value} has more than 64 bits", "")
         return pl.lit(value, pl.Int64)
 

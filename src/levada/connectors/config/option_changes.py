@@ -24,7 +24,7 @@ class Effect(Enum):
 
     TIMES = "Windows and the watermark keep the times that were read by the old options."
     ELEMENTS = "Windows keep the elements that were read by the old options."
-    AGAIN = "Positions of the old source mean nothing in the new one: elements may count twice."
+    POSITIONS = "Positions of the old source mean nothing in the new one: elements may count twice."
     PLAN = "Queries that read the stream begin anew."
     PROGRESS = "The watermark does not go back; it follows the new options from here on."
     AMOUNT = "Elements that were read, or left out, stay so."
@@ -32,7 +32,7 @@ class Effect(Enum):
     NONE = "State stays as it is."
 
 
-MIXING = frozenset({Effect.TIMES, Effect.ELEMENTS, Effect.AGAIN})
+MIXING = frozenset({Effect.TIMES, Effect.ELEMENTS, Effect.POSITIONS})
 EFFECTS: Mapping[str, Effect] = {
     "time": Effect.TIMES,
     "unit": Effect.TIMES,
@@ -42,8 +42,8 @@ EFFECTS: Mapping[str, Effect] = {
     "element": Effect.ELEMENTS,
     "separator": Effect.ELEMENTS,
     "mapping": Effect.ELEMENTS,
-    "files": Effect.AGAIN,
-    "source": Effect.AGAIN,
+    "files": Effect.POSITIONS,
+    "source": Effect.POSITIONS,
     "schema": Effect.PLAN,
     "sign": Effect.PLAN,
     "unique": Effect.PLAN,

@@ -36,7 +36,7 @@ _NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 _DIRECTION = r'"xml:lang": "[^"]*--'
-LONG = 4 << 20  # bytes of a text that a parser need not hold
+LONG_TEXT_BYTES = 4 << 20  # bytes of a text that a parser need not hold
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
@@ -104,7 +104,7 @@ def _xml(srj: bytes) -> bytes:
     character that XML 1.0 does not have. The parser of JSON accepts texts of some megabytes at
     most, so longer texts are replaced by names until the document is printed.
     """
-    srj, long = _without_long(srj) if len(srj) > LONG else (srj, {})
+    srj, long = _without_long(srj) if len(srj) > LONG_TEXT_BYTES else (srj, {})
     results = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
     assert isinstance(results, ox.QuerySolutions | ox.QueryBoolean), (
         "a document of results has solutions or a boolean"
@@ -123,7 +123,7 @@ def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
         mark += b"_"
 
     def name_text(match: re.Match[bytes]) -> bytes:
-        if len(match[0]) <= LONG:
+        if len(match[0]) <= LONG_TEXT_BYTES:
             return match[0]
         name = b"%b%d-" % (mark, len(texts))
         texts[name] = html.escape(json.loads(match[0]), quote=False).replace('"', "&quot;").encode()

@@ -126,7 +126,7 @@ def lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> p
     """Returns the records of a batch as texts with their line ends, in report order."""
     if (
         batch.form is Form.SELECT
-        and len(batch.report) <= serialize_rows.FEW
+        and len(batch.report) <= serialize_rows.MAX_LOOPED_ROWS
         and not len(batch.empty)
     ):
         return few_lines(form, query, variables, batch)

@@ -3,8 +3,8 @@ faster than it for few rows.
 
 A vectorised call costs some milliseconds for any number of rows. With ten thousand queries that
 each have a row or two an epoch that would be most of the work. Here a row costs some microseconds.
-Both write the same bytes: each is the other's oracle in the tests. At ``FEW`` rows their costs are
-equal.
+Both write the same bytes: each is the other's oracle in the tests. At ``MAX_LOOPED_ROWS`` rows
+their costs are equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import groupby
 from levada.core.event_time import TIMELESS
 from levada.core.rdf_terms import XSD, Blank, Iri, Literal, parse_term
 
-FEW = 200  # rows
+MAX_LOOPED_ROWS = 200  # rows
 _LITERAL = re.compile(r'("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _NUMBER = re.compile(
     r'"(?:([+-]?[0-9]+)"\^\^<X#integer>|([+-]?[0-9]*\.[0-9]+)"\^\^<X#decimal>'

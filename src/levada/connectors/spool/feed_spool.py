@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.spool.message_log import LOOK, MOST, Log, Message
+from levada.connectors.spool.message_log import LOOK, MAX_WAITING_BYTES, Log, Message
 from levada.connectors.spool.spool_folder import spool_folder
 from levada.core.checkpoint_facts import facts_of
 from levada.core.checkpoint_files import file_mode
@@ -102,7 +102,8 @@ class FeedSpool:
     def away(self) -> str:
         """Returns why no messages arrive; "" if the feed responds."""
         if self._full:
-            return f"The stream {self.stream} waits: {MOST >> 20} MB of it are not read yet."
+            most = MAX_WAITING_BYTES >> 20
+            return f"The stream {self.stream} waits: {most} MB of it are not read yet."
         return self._away
 
     def start(self, *, once: bool) -> None:

@@ -22,7 +22,7 @@ from levada.connectors.spool.spool_folder import Batches
 from levada.core.frozen import frozen
 
 LARGEST = 8 << 20  # bytes of a file, unless one message is larger
-MOST = 1 << 30  # bytes that wait to be read
+MAX_WAITING_BYTES = 1 << 30  # bytes that wait to be read
 LOOK = 0.5  # s between two looks at how many there are
 
 
@@ -72,10 +72,10 @@ class Log:
 
     def full(self) -> bool:
         """Whether so much is unread that no more messages are accepted."""
-        if self._size >= MOST and time.monotonic() - self._looked >= LOOK:
+        if self._size >= MAX_WAITING_BYTES and time.monotonic() - self._looked >= LOOK:
             self._looked = time.monotonic()
             self._size = sum(map(_size, self._batches.data.iterdir()))
-        return self._size >= MOST
+        return self._size >= MAX_WAITING_BYTES
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the files before a committed position."""

@@ -2,7 +2,7 @@
 they have everything.
 
 Each has a thread (``delivery``). What the checkpoint is to know of them is written at most every
-``PAUSE`` seconds: where an output is stands in its target, too.
+``WRITE_INTERVAL`` seconds: where an output is stands in its target, too.
 
 An output belongs to one query: what stood under the name before, or comes after it, is another's.
 Those that come while the engine runs begin between two epochs, on the loop's thread (``follow``),
@@ -39,7 +39,7 @@ from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.publication.publication import Standing
 from levada.runtime.publication.query_lifetime import Lifetime
 
-PAUSE = 1.0  # s
+WRITE_INTERVAL = 1.0  # s
 KEEP = "256MB"  # what outputs may be behind, unless the engine is told
 
 
@@ -311,7 +311,7 @@ class Deliveries:
 
     def _note_change(self, at_once: bool) -> None:
         """Writes the progress to the checkpoint, unless it was written just now."""
-        if at_once or time.monotonic() - self._written >= PAUSE:
+        if at_once or time.monotonic() - self._written >= WRITE_INTERVAL:
             with suppress(CheckpointError):  # the engine tells of that
                 self._write()
 

@@ -17,7 +17,7 @@ from levada.engine.registry import Registry
 from levada.errors import UsageError
 from levada.runtime.driver.query_catalog import Registered
 
-FEW = 64  # ends that are kept unasked
+MIN_KEPT_ENDS = 64  # ends that are kept unasked
 
 
 class QueryExpiry:
@@ -28,7 +28,7 @@ class QueryExpiry:
         self._coming: list[Registered] = []  # those that stand in no plan yet
         self._ends: list[tuple[int, int, Registered]] = []
         self._numbers = count()
-        self._seen, self._most = -1, FEW
+        self._seen, self._most = -1, MIN_KEPT_ENDS
 
     def end(self, last: Manifest) -> list[Registered]:
         """Removes the queries that are over after an epoch."""
@@ -59,7 +59,7 @@ class QueryExpiry:
                 self._push(query)
         if len(self._ends) > 2 * self._most:  # those that were taken out before their ends
             self._ends = sorted(end for end in self._ends if self._is_registered(end[2]))
-            self._most = max(len(self._ends), FEW)
+            self._most = max(len(self._ends), MIN_KEPT_ENDS)
 
     def _push(self, query: Registered) -> None:
         plan = query.lifetime.query

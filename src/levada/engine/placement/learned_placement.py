@@ -5,13 +5,13 @@ start uniform, measure, improve step by step).
     -> if much less would cross machines: a group table and preferences from the next epoch on
 
 Uniform is a crossing of 1 - 1/machines. The first step may move everything; a later one ``STEP`` of
-the tasks, and only if a part of ``WORTH`` of the crossing rows would not cross any more (what one
-slice differs from the next by chance moves nothing). What a step predicted stands beside what the
-next slice had with it, and is in the checkpoint; so is the placement (``FILE``), with which a run
-that goes on begins. The counts of a slice are by reader and group, not by executor: one that dies
-takes nothing of them with it. What so few moves cannot make even within the bound stays at least as
-even as it is, and the run goes on. Of operators that no query has any more nothing is used. No
-result depends on any of this: a table moves work.
+the tasks, and only if a part of ``MIN_GAIN`` of the crossing rows would not cross any more (what
+one slice differs from the next by chance moves nothing). What a step predicted stands beside what
+the next slice had with it, and is in the checkpoint; so is the placement (``FILE``), with which a
+run that goes on begins. The counts of a slice are by reader and group, not by executor: one that
+dies takes nothing of them with it. What so few moves cannot make even within the bound stays at
+least as even as it is, and the run goes on. Of operators that no query has any more nothing is
+used. No result depends on any of this: a table moves work.
 
 Cost: about a second of one core at the end of each slice, in which the driver begins no epoch.
 """
@@ -54,7 +54,7 @@ from levada.runtime.preferred_locations import NOWHERE
 FILE = "placement.json"
 GROUPS = 4096
 """Groups of a graph: finer ones take longer to place than a slice should be held up."""
-STEP, WORTH = 0.2, 0.1
+STEP, MIN_GAIN = 0.2, 0.1
 _STAGE = re.compile(r"\d+\.\d+")
 
 
@@ -132,7 +132,7 @@ class Learner:
         wish, place, graph = self._find_placement(blocks)
         wanted, now = _move_groups(wish, table), _with_readers(wish, self.now)
         better = _share(fine, now, wanted)
-        if better > lesson.before * (1.0 - WORTH):
+        if better > lesson.before * (1.0 - MIN_GAIN):
             self._record(lesson)
             return None
         lesson.predicted = better

@@ -4,8 +4,8 @@ Nothing is taken away from who reads the stream: files are looked at as any read
 that come once (topics, feeds, spools of rows), documents and packed files are not looked at; what
 cannot be read is told by who reads it.
 
-Cost: ``ROWS`` elements of each stream, once: 10 to 80 ms, and 20 us each while the parser is not
-compiled.
+Cost: ``SAMPLE_ROWS`` elements of each stream, once: 10 to 80 ms, and 20 us each while the parser is
+not compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import Kind
 from levada.errors import FileFault, LevadaError
 
-ROWS = 20_000
+SAMPLE_ROWS = 20_000
 SEED = 0
 TRIPLE = ("s", "p", "o")
 
@@ -63,7 +63,7 @@ def first_rows(config: StreamConfig) -> RowSample | None:
         with tempfile.TemporaryDirectory(prefix="levada-look-") as scratch:
             source = FileSource(config, Path(scratch))
             source.discover()
-            references, _ = source.take({}, ROWS)
+            references, _ = source.take({}, SAMPLE_ROWS)
             parts = [_rows(config, reference) for reference in references]
     except (LevadaError, FileFault, OSError):
         return None
@@ -104,6 +104,6 @@ def _together(parts: Sequence[RowSample]) -> RowSample | None:
         return None
     names = parts[0].columns
     columns = {
-        name: np.concatenate([part.columns[name] for part in parts])[:ROWS] for name in names
+        name: np.concatenate([part.columns[name] for part in parts])[:SAMPLE_ROWS] for name in names
     }
-    return RowSample(np.concatenate([part.ts for part in parts])[:ROWS], columns)
+    return RowSample(np.concatenate([part.ts for part in parts])[:SAMPLE_ROWS], columns)

@@ -20,7 +20,7 @@ from levada.engine.statistics.sample_rows import SEED, TRIPLE, RowSample, first_
 from levada.kernels.terms.term_ids import identify_one
 from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
-LEAST = 20  # rows of which something can be said
+MIN_SAMPLE_ROWS = 20  # rows of which something can be said
 
 
 class SampledStatistics:
@@ -75,7 +75,7 @@ class SampledStatistics:
     def _look(
         self, stream: str, rows: RowSample, names: Mapping[str, Words], keep: Bools
     ) -> RowStatistics | None:
-        if (many := int(keep.sum())) < LEAST:
+        if (many := int(keep.sum())) < MIN_SAMPLE_ROWS:
             return None
         values = {name: _values(column[keep]) for name, column in names.items()}
         return RowStatistics(self._rate(stream, rows) * many / len(rows.ts), values)

@@ -1,8 +1,8 @@
 """What queries have in common, as a status tells it: the topmost of a query's operators that others
 have, too (whatever is below these they have in common), and what relaxed joins cost.
 
-Cost: one walk over the operators of each query, so beyond ``MOST`` queries nothing is told of them
-(``explain --sharing`` tells it by operators).
+Cost: one walk over the operators of each query, so beyond ``MAX_QUERIES`` queries nothing is told
+of them (``explain --sharing`` tells it by operators).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from levada.plan.execution.plan import Plan
 from levada.plan.execution.query_charges import members_below
 from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 
-MOST = 10_000
+MAX_QUERIES = 10_000
 """Queries of a plan of which it is told."""
 At = tuple[int, int]
 
@@ -31,7 +31,7 @@ class ShareStatus:
 
 def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
     """What each query shares with others, by name; who shares nothing is not there."""
-    if not 1 < len(plan.queries) <= MOST:
+    if not 1 < len(plan.queries) <= MAX_QUERIES:
         return {}
     roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
     users = Counter(at for root in roots.values() for at in members_below(plan, root))

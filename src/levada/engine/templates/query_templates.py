@@ -38,8 +38,8 @@ from levada.plan.logical.query_template import (
     terms_in,
 )
 
-LEAST = 8  # queries that are worth a template
-MOST = 64  # holes
+MIN_TEMPLATE_QUERIES = 8  # queries that are worth a template
+MAX_HOLES = 64  # holes
 
 
 class _Text(NamedTuple):
@@ -67,7 +67,7 @@ class _Hole:
 
 def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, TemplateInstance]:
     """Those queries of a batch that are rows of templates, by name."""
-    if len(batch) < LEAST:
+    if len(batch) < MIN_TEMPLATE_QUERIES:
         return {}
     rows: dict[str, TemplateInstance] = {}
     for texts in _group_by_skeleton(batch):
@@ -87,13 +87,13 @@ def _group_by_skeleton(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
             said = options.setdefault(id(asked.options), str(asked.options))
             key = (constants.pieces, constants.kinds, asked.dialect, said)
             groups[key].append(_Text(asked, constants))
-    yield from (texts for texts in groups.values() if len(texts) >= LEAST)
+    yield from (texts for texts in groups.values() if len(texts) >= MIN_TEMPLATE_QUERIES)
 
 
 def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
     """The rows among texts of one skeleton."""
     holes = _holes(texts)
-    if not holes or len(holes) > MOST:
+    if not holes or len(holes) > MAX_HOLES:
         return {}
     made = _template(texts[0], holes, known)
     if made is not None:
@@ -107,7 +107,7 @@ def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
         groups[tuple([text.constants.tokens[at] for at in others])].append(text)
     rows: dict[str, TemplateInstance] = {}
     for group in groups.values():
-        if len(group) >= LEAST:
+        if len(group) >= MIN_TEMPLATE_QUERIES:
             rows |= _rows(group, known)
     return rows
 

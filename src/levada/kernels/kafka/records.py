@@ -20,7 +20,7 @@ from levada.kernels import I64, INT, kernel, part
 from levada.kernels.text.byte_ops import View, W, as_int, byte, number, put, set_number, view_of
 
 NO_TIME = -(1 << 63)
-LEAST = 7
+MIN_RECORD_BYTES = 7
 """Bytes of the smallest record."""
 OVER = 8
 """Bytes behind what is copied, and behind where it is copied to, that are touched, too."""

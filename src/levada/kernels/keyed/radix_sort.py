@@ -19,7 +19,7 @@ import numpy.typing as npt
 from levada.core.array_types import Longs, Words
 from levada.kernels import I64, INT, U64, kernel
 
-FEW = 128
+MIN_RADIX_ROWS = 128
 """Rows; of so few NumPy's sort costs less than the calls here."""
 _BITS = 8
 _DIGITS = 1 << _BITS
@@ -34,7 +34,7 @@ def in_order(*columns: npt.NDArray[Any]) -> Longs:
     [2, 1, 0]
     """
     n = len(columns[0])
-    if n < FEW:
+    if n < MIN_RADIX_ROWS:
         return np.lexsort(columns)
     order = np.empty(0, np.int64)  # as they come
     for column in columns:

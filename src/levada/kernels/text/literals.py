@@ -38,9 +38,9 @@ STRING_ = int(Kind.STRING)
 
 # The datatypes with a value: local name, kind, least and greatest value of the integer types.
 # Frequent ones first.
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 DATATYPES: tuple[tuple[str, int, int, int], ...] = (
-    ("integer", INTEGER_, _LEAST, _GREATEST),
+    ("integer", INTEGER_, _MIN_INT64, _MAX_INT64),
     ("double", DOUBLE_, 0, 0),
     ("decimal", DECIMAL_, 0, 0),
     ("dateTime", DATETIME_, 0, 0),
@@ -48,15 +48,15 @@ DATATYPES: tuple[tuple[str, int, int, int], ...] = (
     ("string", STRING_, 0, 0),
     ("boolean", BOOLEAN_, 0, 0),
     ("int", INTEGER_, -(2**31), 2**31 - 1),
-    ("long", INTEGER_, _LEAST, _GREATEST),
+    ("long", INTEGER_, _MIN_INT64, _MAX_INT64),
     ("short", INTEGER_, -(2**15), 2**15 - 1),
     ("byte", INTEGER_, -(2**7), 2**7 - 1),
-    ("nonNegativeInteger", INTEGER_, 0, _GREATEST),
-    ("positiveInteger", INTEGER_, 1, _GREATEST),
-    ("nonPositiveInteger", INTEGER_, _LEAST, 0),
-    ("negativeInteger", INTEGER_, _LEAST, -1),
+    ("nonNegativeInteger", INTEGER_, 0, _MAX_INT64),
+    ("positiveInteger", INTEGER_, 1, _MAX_INT64),
+    ("nonPositiveInteger", INTEGER_, _MIN_INT64, 0),
+    ("negativeInteger", INTEGER_, _MIN_INT64, -1),
     # up to 2**64 - 1: beyond 18 digits it is pending anyway
-    ("unsignedLong", INTEGER_, 0, _GREATEST),
+    ("unsignedLong", INTEGER_, 0, _MAX_INT64),
     ("unsignedInt", INTEGER_, 0, 2**32 - 1),
     ("unsignedShort", INTEGER_, 0, 2**16 - 1),
     ("unsignedByte", INTEGER_, 0, 2**8 - 1),

@@ -36,7 +36,7 @@ LAST, KEY, KEY_END, IRI, IRI_END, USED, SIZE, MERGED, RELEASED, BEGUN, _STATE = 
 """
 PARTS = 16
 
-_LEAST = 1024
+_MIN_TABLE = 1024
 
 
 class Walk(NamedTuple):
@@ -57,8 +57,8 @@ class Walk(NamedTuple):
 @routine
 def new_walk() -> Walk:
     """A walk that has seen nothing."""
-    none, parts = np.zeros(_LEAST, np.int64), np.zeros(PARTS + 2, np.int64)
-    labels = np.zeros(_LEAST, np.uint64)
+    none, parts = np.zeros(_MIN_TABLE, np.int64), np.zeros(PARTS + 2, np.int64)
+    labels = np.zeros(_MIN_TABLE, np.uint64)
     state = np.zeros(_STATE, np.int64)
     state[LAST] = parts[0] = 1
     return Walk(state, parts, parts.copy(), labels, none, none.copy(), none.copy())

@@ -19,7 +19,11 @@ from levada.language.sparql import ast
 
 _WIDTH = 100
 Sexpr = str | list[Any]
-_LONG = (ast.Range, ast.Session, ast.Reporting)  # nodes of which each number is a duration
+_DURATION_NODES = (
+    ast.Range,
+    ast.Session,
+    ast.Reporting,
+)  # nodes of which each number is a duration
 _LABELLED = {
     "base",
     "every",
@@ -92,7 +96,12 @@ def _node(node: Any) -> Sexpr:
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(node, _LONG) and type(value) is int and field.name != "t0" and value:
+        if (
+            isinstance(node, _DURATION_NODES)
+            and type(value) is int
+            and field.name != "t0"
+            and value
+        ):
             value = shown_duration(value)
         if (
             field.name == "span"

@@ -19,7 +19,7 @@ from levada.core.array_types import Bools, Ints, Longs
 from levada.core.frame import Frame
 from levada.kernels.keyed.key_partitioner import scatter_order
 from levada.operators.rows.route_rows import key_of
-from levada.operators.state.key_ranges import ALL, Range
+from levada.operators.state.key_ranges import ALL_KEYS, Range
 from levada.operators.state.state_parts import State, StatePart
 
 _BITS = 64
@@ -32,7 +32,7 @@ class Part:
     """
 
     rows: Frame
-    cut: Range = ALL
+    cut: Range = ALL_KEYS
     groups: Bools | None = None
     _order: tuple[Ints, Longs] | None = None
 

@@ -20,7 +20,14 @@ from levada.core.array_types import Bools, Longs
 from levada.core.expressions import Function
 from levada.core.rdf_terms import Kind
 from levada.operators.expressions import numeric
-from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided
+from levada.operators.expressions.numeric import (
+    EXACT,
+    FLOATING,
+    MAX_MANTISSA,
+    NUMBERS,
+    Floats,
+    Undecided,
+)
 from levada.operators.expressions.row_blocks import Block, Result, blocks, general, inner_rows
 from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.scalar.literals import DECIMAL, term_of, value_of
@@ -29,9 +36,9 @@ from levada.operators.expressions.term_values import Column, length
 
 BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)
-_LARGE = 9.0e17  # an estimate below this is a result below 10^18
+_MAX_ESTIMATE = 9.0e17  # an estimate below this is a result below 10^18
 _DIVISOR = 9 * 10**17  # ten times a remainder below this is an int64
-_LEAST = -(2**63)
+_MIN_INT64 = -(2**63)
 _SIGNS = (Function.PLUS, Function.MINUS)  # also of durations
 _TEMPORAL = (Kind.DATETIME, Kind.HARD_TIME, Kind.OTHER)
 _UFUNC: dict[Function, Callable[..., Floats]] = {
@@ -96,14 +103,16 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
     if operator is Function.MULTIPLY:
         (x, xc), (y, yc) = numeric.facets(a), numeric.facets(b)
         scale = xc + yc
-        undecided = (np.abs(x.astype(np.float64) * y) >= _LARGE) | (scale > FRACTION_DIGITS)
+        undecided = (np.abs(x.astype(np.float64) * y) >= _MAX_ESTIMATE) | (scale > FRACTION_DIGITS)
         value = x * y
     else:
         x, y, scale, over = numeric.align(a, b)
         value = x + y if operator is Function.ADD else x - y
         estimate = _UFUNC[operator](x.astype(np.float64), y)
         undecided = (
-            np.abs(estimate) >= _LARGE if over is None else over | (np.abs(estimate) >= _LARGE)
+            np.abs(estimate) >= _MAX_ESTIMATE
+            if over is None
+            else over | (np.abs(estimate) >= _MAX_ESTIMATE)
         )
     result.put(
         block.rows, kind, man=value, scale=np.minimum(scale, FRACTION_DIGITS).astype(np.uint8)
@@ -116,7 +125,7 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
-    large = numeric.is_beyond(y, _DIVISOR) | (x == _LEAST)
+    large = numeric.is_beyond(y, _DIVISOR) | (x == _MIN_INT64)
     undecided = numeric.either_undecided(over, large)
     assert undecided is not None, "of each row it is known"
     zero = y == 0
@@ -181,11 +190,11 @@ def bound_integers(column: Column) -> Column:
     if not whole.any():
         return column
     values = [value for value in numbers if isinstance(value, int)]
-    fits = np.array([_LEAST <= value < -_LEAST for value in values])
+    fits = np.array([_MIN_INT64 <= value < -_MIN_INT64 for value in values])
     kind, dbl, man, scale = column.values()
     kind, man = kind.copy(), man.copy()
     kind[hard[whole]] = np.where(fits, Kind.INTEGER, Kind.UNBOUND)
-    man[hard[whole][fits]] = [value for value in values if _LEAST <= value < -_LEAST]
+    man[hard[whole][fits]] = [value for value in values if _MIN_INT64 <= value < -_MIN_INT64]
     result, left = Result(column.n), np.flatnonzero(kind != Kind.UNBOUND)
     result.put_texts(left, kind[left], column.texts().gather(left))
     result.put(None, kind, man=man, scale=scale, dbl=dbl)
@@ -212,7 +221,7 @@ def unary(operator: Function, a: Column) -> Column:
 def _unary_exact(operator: Function, kind: Kind, block: Block, result: Result) -> None:
     man, scale = numeric.facets(block.columns[0])
     # Sums of other operators may have a little more than 18 digits.
-    large = np.flatnonzero(numeric.is_beyond(man, MOST))
+    large = np.flatnonzero(numeric.is_beyond(man, MAX_MANTISSA))
     if len(large):
         man = man.copy()
         man[large] = 0

@@ -19,12 +19,12 @@ from levada.operators.expressions.term_values import Column
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 FLOATING = (Kind.FLOAT, Kind.DOUBLE)
 NUMBERS = (*EXACT, *FLOATING)
-MOST = 10**18
+MAX_MANTISSA = 10**18
 """Results that are exact kinds have less than this mantissa, as in the intake."""
 _FLOAT_BITS = 2**53
 _POWERS = 10 ** np.arange(19, dtype=np.int64)
 
-_ROOM = 2**62 // _POWERS
+_MAX_FACTORS = 2**62 // _POWERS
 
 Floats = npt.NDArray[np.floating[Any]]
 Undecided = Bools | None
@@ -58,7 +58,7 @@ def scale_mantissa(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
     """``man * 10**by`` (by from 0 to 18), and where that leaves the exact range."""
     if not by.any():
         return man, None
-    power, room = _POWERS[np.minimum(by, 18)], _ROOM[np.minimum(by, 18)]
+    power, room = _POWERS[np.minimum(by, 18)], _MAX_FACTORS[np.minimum(by, 18)]
     over = (man > room) | (man < -room) | (by > 18)
     return man * np.where(over, 1, power), over if over.any() else None
 

@@ -35,7 +35,7 @@ _DURATION = _TIME + len(times.TYPES)
 _TEXT = _DURATION + 1
 _EXACT_AS_DOUBLE = 10**15
 _GREATEST = float(np.finfo(np.float64).max)
-_LEAST = Decimal(-(10 ** (MOST_CHARACTERS + 1)))
+_BELOW_ALL = Decimal(-(10 ** (MOST_CHARACTERS + 1)))
 _MS = durations.SECOND // 1000
 _EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
 _Key = tuple[int, float, float, str, str]
@@ -200,7 +200,7 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float, str]:
     value = min(max(value, -_GREATEST), _GREATEST)
     more = EXACT.subtract(Decimal(number), _middle(value))
     rest = _greatest_double_below(more)
-    least = _LEAST if rest == -np.inf else Decimal(rest)
+    least = _BELOW_ALL if rest == -np.inf else Decimal(rest)
     return value, rest, _order_preserving_text(EXACT.subtract(more, least))
 
 

@@ -22,7 +22,7 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import SPECIAL, Kind
 from levada.operators.expressions.row_blocks import Result, general, strict
 from levada.operators.expressions.scalar.function_table import SCALAR
-from levada.operators.expressions.term_values import FEW, Column, length
+from levada.operators.expressions.term_values import MAX_PARSED_TEXTS, Column, length
 
 Bodies = Sequence[pl.Expr]
 
@@ -72,7 +72,7 @@ def string_function(
     function: Function, columns: Sequence[Column], account: Account | None = None
 ) -> Column:
     """The value of one of ``STRINGS`` in each row; an error is unbound."""
-    if length(columns) <= FEW:
+    if length(columns) <= MAX_PARSED_TEXTS:
         return strict(SCALAR[function], columns)
     texts = argument_frame(columns)
     suited = _write(texts) if function is Function.STR else is_plain_row(texts, function)

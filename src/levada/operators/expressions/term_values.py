@@ -31,7 +31,7 @@ from levada.operators.expressions.scalar.literals import facets, term_of
 
 Identify = Callable[[pl.Series], tuple[Words, Words]]
 # texts; finding the distinct ones takes about a millisecond however few there are
-FEW = register(f"{__name__}.FEW", 256)
+MAX_PARSED_TEXTS = register(f"{__name__}.MAX_PARSED_TEXTS", 256)
 
 
 @dataclass(eq=False)
@@ -226,7 +226,7 @@ def _choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series
 
 def classify(texts: pl.Series) -> tuple[Bytes, Doubles, Longs, Bytes]:
     """Kind and value facets of canonical texts, once per distinct text (of a few: one by one)."""
-    if len(texts) <= FEW:
+    if len(texts) <= MAX_PARSED_TEXTS:
         return _facets(texts)
     codes, distinct = lexical_forms.distinct([texts])
     kind, dbl, man, scale = _facets(distinct[0])

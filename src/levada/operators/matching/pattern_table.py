@@ -24,7 +24,7 @@ from levada.plan.execution.plan import PlanNode
 
 # constants and equal positions of a pattern: its number
 Index = dict[tuple[tuple[str | None, ...], int], int]
-MANY = 2048  # members; patterns of so many are not counted one by one
+MAX_COUNTED_MEMBERS = 2048  # members; patterns of so many are not counted one by one
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def patterns_of(
         return _append_lasting(rest, _of_now(lasting, now))
     if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
         return _with_terms(nodes, chosen, seed, wanted)
-    if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MANY:
+    if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MAX_COUNTED_MEMBERS:
         many = _build_many(nodes, chosen, seed)
         if many.table.n > MOST_COUNTED:
             return many

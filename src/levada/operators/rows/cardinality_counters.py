@@ -17,7 +17,7 @@ from levada.core.size_thresholds import register
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan
 
-MOST = register(f"{__name__}.MOST", 256)
+MAX_REPORTED_MEMBERS = register(f"{__name__}.MAX_REPORTED_MEMBERS", 256)
 """Members, those with most rows, that are told."""
 
 
@@ -66,15 +66,18 @@ class Flows:
             for node, node_counts in self.counts.items()
             for member in _largest_members(node_counts)
         }
-        if len(counts) <= MOST:
+        if len(counts) <= MAX_REPORTED_MEMBERS:
             return counts
-        return {at: counts[at] for at in sorted(counts, key=lambda at: -counts[at])[:MOST]}
+        return {
+            at: counts[at]
+            for at in sorted(counts, key=lambda at: -counts[at])[:MAX_REPORTED_MEMBERS]
+        }
 
 
 def _largest_members(counts: Longs) -> list[int]:
     """The members with most rows."""
     there = np.flatnonzero(counts)
-    if len(there) > MOST:
-        there = there[np.argsort(-counts[there], kind="stable")[:MOST]]
+    if len(there) > MAX_REPORTED_MEMBERS:
+        there = there[np.argsort(-counts[there], kind="stable")[:MAX_REPORTED_MEMBERS]]
     members: list[int] = there.tolist()
     return members

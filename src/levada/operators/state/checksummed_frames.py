@@ -36,7 +36,7 @@ _digest = xxhash.xxh3_64_intdigest
 _START = 16
 BLOCK = 13
 """Bits of the bytes of a block: 8 KB."""
-LARGE = 1 << 17
+MIN_BLOCKWISE_BYTES = 1 << 17
 """Bytes from which on the blocks of a frame are checked one by one."""
 MARKED = 12  # bytes that a mark needs
 
@@ -54,7 +54,7 @@ def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryv
     blocks: list[Words] = []
     size = 0
     for described, frame_buffers in lay_out(frames):
-        if described.size < LARGE:
+        if described.size < MIN_BLOCKWISE_BYTES:
             data = b"".join(frame_buffers)
             entries.append((described, _digest(data)))
             buffers.append(memoryview(data))
@@ -155,7 +155,10 @@ class CheckedFrames(Mapping[str, Frame]):
         if frame is None:
             described, digest = self._described[name]
             data = self._bytes_of(described).data
-            if _digest(sums_of([data]).data if described.size >= LARGE else data) != digest:
+            if (
+                _digest(sums_of([data]).data if described.size >= MIN_BLOCKWISE_BYTES else data)
+                != digest
+            ):
                 raise unreadable(self._name, ALTERED)
             frame = self._found[name] = frame_of(described, self._rows)
         return frame
@@ -167,7 +170,7 @@ class CheckedFrames(Mapping[str, Frame]):
     def some(self, name: str) -> Some:
         """A frame of which some rows are asked for."""
         described, digest = self._described[name]
-        if name in self._found or described.size < LARGE:
+        if name in self._found or described.size < MIN_BLOCKWISE_BYTES:
             return Some(self[name])
         lazy_frame = self._some.get(name)
         if lazy_frame is None:
@@ -183,7 +186,7 @@ class CheckedFrames(Mapping[str, Frame]):
 
     def _sums(self, described: Described) -> Words:
         """Returns the sums of a large frame: they are behind all frames, in the order of these."""
-        large = [d for d, _ in self._described.values() if d.size >= LARGE]
+        large = [d for d, _ in self._described.values() if d.size >= MIN_BLOCKWISE_BYTES]
         first = sum(_count_blocks(d) for d in large if d.start < described.start)
         end = max(d.start + d.size for d, _ in self._described.values())
         sums_bytes = self._rows[end + 8 * first : end + 8 * (first + _count_blocks(described))]

@@ -32,7 +32,7 @@ from levada.operators.windowing.element_times import (
     times_below,
 )
 
-FEW = register(f"{__name__}.FEW", 64)
+MERGED_PART_ROWS = register(f"{__name__}.MERGED_PART_ROWS", 64)
 """Parts of up to this many rows are merged at once."""
 
 
@@ -92,5 +92,5 @@ class KeptTimes:
 def _first_to_merge(pieces: Sequence[StatePart]) -> int:
     """From which piece on they are to become one."""
     younger = np.cumsum([piece.rows for piece in reversed(pieces)])
-    small = int(np.searchsorted(younger, FEW, side="right"))
+    small = int(np.searchsorted(younger, MERGED_PART_ROWS, side="right"))
     return min(due_together(pieces), len(pieces) - small)

@@ -84,7 +84,7 @@ class Range(NamedTuple):
         return (rest >> np.uint64(self.depth)) | first
 
 
-ALL = Range()
+ALL_KEYS = Range()
 """Of all keys."""
 
 
@@ -99,11 +99,11 @@ def common_range(ranges: Iterable[Range]) -> Range:
         enclosing = each if enclosing is None else enclosing
         while not each.within(enclosing):
             enclosing = Range(enclosing.depth - 1, enclosing.prefix >> 1)
-    return enclosing or ALL
+    return enclosing or ALL_KEYS
 
 
 def leaves(
-    count: Callable[[Range], int], theta: int, root: Range = ALL
+    count: Callable[[Range], int], theta: int, root: Range = ALL_KEYS
 ) -> Iterator[tuple[Range, bool]]:
     """The directory of the rows below ``root``, of which ``count`` says how many are in a range:
     its leaves that have any, in the order of their keys, and whether each is hot.

@@ -56,7 +56,7 @@ __all__ = [
 OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
 MERGE = register(f"{__name__}.MERGE", 4, least=2)
 MOST_RUNS = register(f"{__name__}.MOST_RUNS", 12, least=2)
-WORTH = register(f"{__name__}.WORTH", 16)
+MERGE_ROWS_PER_NEW_ROW = register(f"{__name__}.MERGE_ROWS_PER_NEW_ROW", 16)
 """Rows that may be put together, for one that is new, while runs are not twice too many; and that
 the open run may have for one that comes.
 """
@@ -212,7 +212,7 @@ def _living_run(run: Run, horizon: int) -> Run:
 
 
 def _stays_open(state: State, tail: StatePart, rows: Frame, quarter: int) -> bool:
-    if tail.epochs >= OPEN_EPOCHS or tail.rows > max(LITTLE, WORTH * rows.n):
+    if tail.epochs >= OPEN_EPOCHS or tail.rows > max(LITTLE, MERGE_ROWS_PER_NEW_ROW * rows.n):
         return False
     if state.theta and (tail.rows + rows.n) * row_bytes(rows) > state.theta:
         return False
@@ -283,8 +283,8 @@ def _merge_runs(
     sizes = [sum(p.rows for p in run) for run in some]
     together = np.convolve(sizes, np.ones(many, np.int64), "valid")
     at = int(np.argmin(together))
-    have_come, enough = not state.file, WORTH * max(new, LITTLE)
-    large = together[at] > WORTH * new or state.settled + together[at] > enough
+    have_come, enough = not state.file, MERGE_ROWS_PER_NEW_ROW * max(new, LITTLE)
+    large = together[at] > MERGE_ROWS_PER_NEW_ROW * new or state.settled + together[at] > enough
     if len(some) <= 2 * MOST_RUNS and (have_come or large):
         return pieces
     state.settled += int(together[at])

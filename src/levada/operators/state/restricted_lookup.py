@@ -34,9 +34,9 @@ from levada.core.size_thresholds import register
 from levada.operators.state.run import Run, build_run, open_, range_of
 from levada.operators.state.state_parts import State, StatePart
 
-FEW = register(f"{__name__}.FEW", 4096)
+MAX_WHOLE_RUN_ROWS = register(f"{__name__}.MAX_WHOLE_RUN_ROWS", 4096)
 """Rows up to which a run is opened in whole."""
-MANY = register(f"{__name__}.MANY", 16)
+MAX_ROWS_PER_KEY = register(f"{__name__}.MAX_ROWS_PER_KEY", 16)
 """It is, too, where it has less than so many rows for a key that is looked up."""
 MOSTLY, SAMPLE = 0.5, 1024
 """And where this part of its rows, by so many in its middle, is of the groups."""
@@ -67,7 +67,7 @@ def restrict_run(state: State, piece: StatePart, wanted: LookupKeys | None) -> R
     asked = _lookup_keys(piece, groups, wanted)
     if not len(asked):
         return None
-    few = piece.rows <= FEW or piece.rows < MANY * len(asked)
+    few = piece.rows <= MAX_WHOLE_RUN_ROWS or piece.rows < MAX_ROWS_PER_KEY * len(asked)
     if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)

@@ -24,7 +24,7 @@ from levada.core.event_time import MAX, Times
 from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_probe import Buckets, arrange, join_pairs
-from levada.operators.state.key_ranges import ALL, Range
+from levada.operators.state.key_ranges import ALL_KEYS, Range
 from levada.operators.state.state_parts import State, StatePart, span_of
 
 Rows = npt.NDArray[np.intp]
@@ -46,7 +46,7 @@ class Run:
     order: npt.NDArray[np.int32]
     whole: Words | None
     groups: Bools | None = None
-    range: Range = ALL
+    range: Range = ALL_KEYS
     is_part: bool = False
 
     @property
@@ -189,7 +189,7 @@ def living_rows(rows: Frame, horizon: int, members: Bools | None) -> Frame:
 
 
 def put_run(
-    state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL
+    state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL_KEYS
 ) -> list[StatePart]:
     """A run as a piece of state, by itself; ``of``: the range of its keys, which are without its
     bits by now.

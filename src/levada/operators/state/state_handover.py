@@ -34,7 +34,7 @@ from levada.core.array_types import Bools
 from levada.operators.state.key_group_sets import decode, encode
 from levada.operators.state.state_parts import ALIKE, FOLLOWS, TERMS, TIMES, Head, StatePart
 
-ALL = ""  # of a set: all groups that there are
+ALL_GROUPS = ""  # of a set: all groups that there are
 PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
 
 
@@ -97,8 +97,8 @@ class Sets:
     """The sets of a list, by their places; the first is that of all groups there are."""
 
     def __init__(self) -> None:
-        self.texts = [ALL]
-        self._places = {ALL: 0}
+        self.texts = [ALL_GROUPS]
+        self._places = {ALL_GROUPS: 0}
 
     def place(self, text: str) -> int:
         """The place of a set."""
@@ -169,7 +169,7 @@ def _restrict_groups(
     """Returns the places in ``sets`` of the groups to which a part of the old owner is restricted,
     and of the groups of its rows. Returns None if the part has nothing that is taken over.
     """
-    known = head.sets[(kept or within) - 1] if kept or within else ALL
+    known = head.sets[(kept or within) - 1] if kept or within else ALL_GROUPS
     if taken.groups is not None:
         left = taken.groups & decode(known) if known else taken.groups
         if not left.any():
@@ -177,10 +177,12 @@ def _restrict_groups(
         text = encode(left)
         is_whole = within and text == known
         return (
-            (sets.place(ALL), sets.place(text)) if is_whole else (sets.place(text), sets.place(ALL))
+            (sets.place(ALL_GROUPS), sets.place(text))
+            if is_whole
+            else (sets.place(text), sets.place(ALL_GROUPS))
         )
     if kept:
-        return sets.place(known), sets.place(ALL)
+        return sets.place(known), sets.place(ALL_GROUPS)
     if not known and taken.had is not None:
         known = encode(taken.had)
-    return sets.place(ALL), sets.place(known)
+    return sets.place(ALL_GROUPS), sets.place(known)

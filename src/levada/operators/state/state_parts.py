@@ -37,9 +37,9 @@ ALIKE = "="
 """At the end of a key, of what all partitions have alike (``plan/sealed/joins.LinkedJoin``): who
 has none takes it from one of them.
 """
-AGAIN = "+"
+COPY_MARK = "+"
 """In a key, of rows that are kept under another key as well, by which they count."""
-LARGE = register(f"{__name__}.LARGE", 4, least=2)
+OWN_FILE_SHARE = register(f"{__name__}.OWN_FILE_SHARE", 4, least=2)
 """The share of theta from which a part gets a file of its own."""
 
 
@@ -184,7 +184,7 @@ class State:
         self.changed = True
         self.touched += rows
         size = _bytes(named)
-        if self._bounded is not None and size > self._bounded.theta // LARGE:
+        if self._bounded is not None and size > self._bounded.theta // OWN_FILE_SHARE:
             file = self._bounded.write(checked_parts(named))
             self._written.append(file)
             return StatePart(file, name, rows, *span, **facts)

@@ -35,8 +35,10 @@ MERGE = register(f"{__name__}.MERGE", 4, least=2)
 # more are there only where those of several partitions have come together
 MOST_TABLES = register(f"{__name__}.MOST_TABLES", 32, least=2)
 ID_BYTES = 24  # of a term, beside its text
-FEW = register(f"{__name__}.FEW", 4096)  # terms that are not worth the look
-_LEFT = 1 << 20  # the level of a table of what was left: it merges with no other
+MIN_CHECKED_TERMS = register(
+    f"{__name__}.MIN_CHECKED_TERMS", 4096
+)  # terms that are not worth the look
+_RETAINED_LEVEL = 1 << 20  # the level of a table of what was left: it merges with no other
 _IDENTITY = re.compile(r"(a[0-9]+\.)?x([0-9]*)")
 
 
@@ -78,14 +80,14 @@ def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
     terms that rows in state still have.
     """
     endless = [p for p in pieces if p.dead >= MAX]
-    left = sum(p.rows for p in endless if p.level == _LEFT)
+    left = sum(p.rows for p in endless if p.level == _RETAINED_LEVEL)
     new = sum(p.rows for p in endless) - left
     rows = sum(p.rows for key in state.keys("") if key != KEY for p in state.pieces(key))
-    if new <= max(left, FEW) or 4 * new < rows:
+    if new <= max(left, MIN_CHECKED_TERMS) or 4 * new < rows:
         return pieces
     kept = _remember(state, Terms.merge([table(state, p) for p in endless]))
     return [
-        *([_put(state, kept, MAX, _LEFT, 0)] if len(kept) else []),
+        *([_put(state, kept, MAX, _RETAINED_LEVEL, 0)] if len(kept) else []),
         *(p for p in pieces if p.dead < MAX),
     ]
 

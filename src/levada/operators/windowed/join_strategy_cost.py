@@ -31,9 +31,9 @@ PROBE, CARRY, STORE = 100.0, 60.0, 500.0
 """Nanoseconds: a probe of an input; a combination on the way; a row that is kept."""
 FIRST = 3  # epochs that are looked at before the first choice
 GAIN = 1.1  # so many times better another form must be at the first choice
-AGAIN = 2.0  # and so many times later
+LATER_GAIN = 2.0  # and so many times later
 FADE = 0.3
-MOST = 6  # inputs, of whose sets figures are kept
+MAX_INPUTS = 6  # inputs, of whose sets figures are kept
 
 
 @frozen
@@ -113,7 +113,7 @@ def choose(figures: Figures) -> tuple[int, ...]:
     current_cost = figures.two_way_cost(now) if now else figures.one
     least, best = min((figures.one, ()), (two, order))
     first = figures.epochs == FIRST and not now
-    return best if best != now and current_cost > least * (GAIN if first else AGAIN) else now
+    return best if best != now and current_cost > least * (GAIN if first else LATER_GAIN) else now
 
 
 def _one_step_cost(looks: Sequence[Doubles], new: Sequence[int]) -> float:

@@ -35,7 +35,9 @@ from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import Layout, slot_columns
 
 SAMPLE = register(f"{__name__}.SAMPLE", 128)  # new rows of an input that are looked at
-MOST = register(f"{__name__}.MOST", 1 << 18)  # pairs that are looked at, at most
+MAX_PROBED_PAIRS = register(
+    f"{__name__}.MAX_PROBED_PAIRS", 1 << 18
+)  # pairs that are looked at, at most
 
 
 class ProbeSample(NamedTuple):
@@ -169,8 +171,8 @@ def _count_matches(few: ProbeSample, side: Input, *, new: bool) -> Doubles:
 
 
 def _of_run(few: ProbeSample, run: Run) -> Doubles:
-    probe_rows, _ = run.find_pairs(*few, MOST)
-    probed = len(few.k) if len(probe_rows) <= MOST else int(probe_rows[-1]) + 1
+    probe_rows, _ = run.find_pairs(*few, MAX_PROBED_PAIRS)
+    probed = len(few.k) if len(probe_rows) <= MAX_PROBED_PAIRS else int(probe_rows[-1]) + 1
     many = np.bincount(probe_rows, minlength=len(few.k)).astype(np.float64)
     many[probed:] = many[:probed].mean()  # probes that were not looked at
     return many

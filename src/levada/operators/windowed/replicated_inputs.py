@@ -2,7 +2,7 @@
 that it shares with another one, so that it can be probed from there (CQELS Cloud, C24 to C28).
 
 State that is equal in all partitions has keys with ``ALIKE``, and a second arrangement a key with
-``AGAIN``, so that it is not counted again.
+``COPY_MARK``, so that it is not counted again.
 
 Cost: an arrangement is the rows once more; most inputs have one, the middle of a chain two.
 """
@@ -19,7 +19,7 @@ from levada.core.frozen import frozen
 from levada.operators.operator_context import OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.state import lsm_runs
-from levada.operators.state.state_parts import AGAIN, ALIKE
+from levada.operators.state.state_parts import ALIKE, COPY_MARK
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.multiway_inputs import Input
 from levada.operators.windowing.window_intervals import max_run_span, outer
@@ -66,7 +66,7 @@ def _hang_together(shared: Sequence[Sequence[tuple[int, int]]]) -> bool:
 
 def key_of(node: Node, i: int, a: int) -> str:
     """Under which key an arrangement is kept."""
-    again, alike = f".{AGAIN}{a}" if a else "", ALIKE if node.step.copied[i] else ""
+    again, alike = f".{COPY_MARK}{a}" if a else "", ALIKE if node.step.copied[i] else ""
     return f"{node.id}.{i}{again}{alike}"
 
 

@@ -21,7 +21,7 @@ from levada.core.frozen import frozen
 from levada.errors import UsageError
 
 By = Literal["node", "socket", "core"]
-MOST = 16
+MAX_PROCESSORS = 16
 """Single processors that are compared: each is, with each other one."""
 CLOCK, LINE = 2.0, 64  # GHz and bytes, where nothing says them
 _NODES, _CPUS = "devices/system/node", "devices/system/cpu"
@@ -119,10 +119,11 @@ class _Reader:
         return (sockets if len(sockets) > 1 or not nodes else {"node0": sockets.popitem()[1]}), None
 
     def _single(self) -> Places:
-        if len(self.allowed) > MOST:
+        if len(self.allowed) > MAX_PROCESSORS:
             raise UsageError(
                 f"{len(self.allowed)} processors are too many to compare each with each.",
-                hint=f"Allow {MOST} at most (taskset -c 0-{MOST - 1} levada ..), or say --by node.",
+                hint=f"Allow {MAX_PROCESSORS} at most (taskset -c 0-{MAX_PROCESSORS - 1} "
+                "levada ..), or say --by node.",
             )
         return {f"cpu{number}": (number,) for number in sorted(self.allowed)}
 

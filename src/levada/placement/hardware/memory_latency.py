@@ -22,7 +22,7 @@ from levada.core.array_types import Doubles, Longs
 from levada.core.frozen import frozen
 from levada.placement.hardware.cpu_topology import Layout, Pin
 
-SIZE = 32 << 20  # bytes of the piece
+PIECE_BYTES = 32 << 20  # bytes of the piece
 TURNS = 3
 STEPS = 1 << 18  # of a walk: lines that are read
 Clock = Callable[[], float]
@@ -46,7 +46,7 @@ class Gauge:
 
     pin: Pin
     clock: Clock
-    size: int = SIZE
+    size: int = PIECE_BYTES
     turns: int = TURNS
     seed: int = 0
 

@@ -22,7 +22,7 @@ from levada.core.frozen import frozen
 from levada.placement.replication.model_arrays import Arrays
 
 SECOND = 1e9
-PASSES, NEAR = 300, 1e-9
+PASSES, RATE_TOLERANCE = 300, 1e-9
 
 
 @frozen
@@ -103,7 +103,7 @@ def _solve(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
             rate[o] = (
                 op.share_inputs(_offers(op, rate), limit[o]).sum() if len(op.sources) else alone
             )
-        if (np.abs(rate - before) <= NEAR * np.maximum(rate, before)).all():
+        if (np.abs(rate - before) <= RATE_TOLERANCE * np.maximum(rate, before)).all():
             break
         _hold_up(operators, rate, limit)
     return rate

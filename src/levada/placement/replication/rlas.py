@@ -45,7 +45,7 @@ from levada.placement.replication.throughput_models import (
 
 UNIT = 5
 """Replicas that are placed together where nobody says how many; finer units are never behind."""
-ENOUGH = 1 + 1e-6
+BOTTLENECK_RATIO = 1 + 1e-6
 """What gets so many times as much as it can take is a bottleneck."""
 
 
@@ -207,7 +207,7 @@ def _more(
     problem: Problem, which: int, replication: Longs, ratios: Doubles, step: Literal["by", "to"]
 ) -> int:
     spout = problem.arrays.first[which] == problem.arrays.first[which + 1]
-    if ratios[which] < ENOUGH or (spout and problem.arrays.rate >= FULL):
+    if ratios[which] < BOTTLENECK_RATIO or (spout and problem.arrays.rate >= FULL):
         return 1
     ratio = min(float(ratios[which]), float(problem.room))
     if step == "by":
@@ -217,7 +217,7 @@ def _more(
 
 def bottleneck(ratios: Doubles) -> int | None:
     """The first operator from the sinks up that gets more than it can take."""
-    over = np.flatnonzero(ratios > ENOUGH)
+    over = np.flatnonzero(ratios > BOTTLENECK_RATIO)
     return int(over[-1]) if len(over) else None
 
 

@@ -13,7 +13,7 @@ from levada.plan.execution.row_layout import NOTHING, Facet, Layout, Span
 from levada.plan.execution.shapes import TO_ALL, Edge, Shape
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.sharing.per_leaf_times import window_of
 
 
@@ -172,7 +172,7 @@ def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
         None
         if exchange is None
         else TO_ALL
-        if exchange == ALL
+        if exchange == ALL_PARTITIONS
         else slots_of(filter(None, exchange), read.names)
         if exchange != HOME
         else ()

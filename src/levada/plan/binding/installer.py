@@ -39,7 +39,7 @@ from levada.plan.logical.nodes import Query
 from levada.plan.lowering.rdf_merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, Key, Numbered
 from levada.plan.sharing.numeric_literals import is_number
 
@@ -288,5 +288,9 @@ def reading_of_edge(op: Op, i: int) -> Key:
     if isinstance(op.spec, p.Union) and op.windows is not None and child.windows is not None:
         windows = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
     exchange = op.exchange[i]
-    by = exchange if exchange in (None, HOME, ALL) else slots_of(filter(None, exchange), names)
+    by = (
+        exchange
+        if exchange in (None, HOME, ALL_PARTITIONS)
+        else slots_of(filter(None, exchange), names)
+    )
     return slots, windows, by

@@ -28,12 +28,12 @@ from levada.plan.execution.row_layout import NOTHING, Facet
 from levada.plan.physical import operators as p
 from levada.plan.physical.column_lineage import column_types
 from levada.plan.physical.operators import Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.physical.traits import Plain
 from levada.plan.sharing.numeric_literals import is_number
 
 Needs = dict[str, Facet]
-_ALL = Facet.ID | Facet.NUM | Facet.TEXT
+_ALL_FACETS = Facet.ID | Facet.NUM | Facet.TEXT
 _F = Function
 _ARITHMETIC = {
     _F.ADD,
@@ -71,7 +71,7 @@ def _visit(expression: Expression, needs: Needs, number: bool = False) -> None:
     """
     match expression:
         case Var(name):
-            add(needs, name, Facet.NUM if number else _ALL)
+            add(needs, name, Facet.NUM if number else _ALL_FACETS)
         case Call(function, args) if function in _KIND:
             for arg in args:
                 _visit(arg, needs, isinstance(arg, Var))
@@ -81,7 +81,7 @@ def _visit(expression: Expression, needs: Needs, number: bool = False) -> None:
             _numeric(args, needs)
         case Call(function, args) if function in _LOGIC:
             for arg in args:
-                add(needs, arg.name, _ALL) if isinstance(arg, Var) else _visit(arg, needs)
+                add(needs, arg.name, _ALL_FACETS) if isinstance(arg, Var) else _visit(arg, needs)
         case Call(_, args):
             for arg in args:
                 _visit(arg, needs)
@@ -151,7 +151,7 @@ def emit_needs(op: Op) -> Needs:
 def input_needs(op: Op, out: Needs) -> list[Needs]:
     """Returns the needs of each input for these needs of the output."""
     wanted = _collect_needs(op, out)
-    exchanged = [[v for v in (e or ()) if v and e != ALL] for e in op.exchange]
+    exchanged = [[v for v in (e or ()) if v and e != ALL_PARTITIONS] for e in op.exchange]
     needs = [merge(w, _identity_needs(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
     return [_trim(n, i) for n, i in zip(needs, op.inputs, strict=True)]
 

@@ -23,7 +23,7 @@ from levada.plan.execution.shapes import Member
 
 _START = 8  # slots
 # up to this many members stay objects: planning one query then takes some 4 % less time
-_FEW = register(f"{__name__}._FEW", 16)
+_MAX_ROW_READS = register(f"{__name__}._MAX_ROW_READS", 16)
 
 
 class MemberColumns:
@@ -65,7 +65,7 @@ class MemberColumns:
     def add(self, member: Member) -> int:
         """Adds a new member and returns its number."""
         at = len(self.alive)
-        if at == _FEW:
+        if at == _MAX_ROW_READS:
             self._open_columns()
         if self._few is None:
             self._append(member, at)

@@ -17,7 +17,9 @@ from levada.core.size_thresholds import register
 
 V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
-FEW = register(f"{__name__}.FEW", 64)  # up to this many changed entries are always copied
+MIN_COPIED_ENTRIES = register(
+    f"{__name__}.MIN_COPIED_ENTRIES", 64
+)  # up to this many changed entries are always copied
 SHARE = 16
 
 
@@ -63,7 +65,7 @@ class PersistentMap(Mapping[str, V], Generic[V]):
         new.update(came)
         gone.update([key for key in came if key in self._base])
         successor = PersistentMap(self._base, new, frozenset(gone))
-        if (len(new) + len(gone)) * SHARE > len(self._base) + FEW:
+        if (len(new) + len(gone)) * SHARE > len(self._base) + MIN_COPIED_ENTRIES:
             return PersistentMap.from_entries(dict(successor))
         return successor
 

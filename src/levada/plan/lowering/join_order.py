@@ -34,7 +34,7 @@ Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
 """A join order: the index of a part, or two such trees, left and right."""
 
-MANY = register(f"{__name__}.MANY", 24, least=2)
+MAX_ORDERED_PARTS = register(f"{__name__}.MAX_ORDERED_PARTS", 24, least=2)
 """The maximum number of parts whose order is chosen; more parts keep the query's own order."""
 
 
@@ -43,7 +43,7 @@ class Conjunction:
     """Joined parts, each with the filters of its variables.
 
     ``conditions``: conditions on several parts. ``tree``: the join order. ``joined``: the rows of
-    each sub-tree, empty for more than ``MANY`` parts.
+    each sub-tree, empty for more than ``MAX_ORDERED_PARTS`` parts.
     """
 
     parts: tuple[Op, ...]
@@ -154,7 +154,7 @@ class _Joined:
     def _join_rows(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
         joined = _join_pair(left, right, self.joins)
         whole = _filter_rows(joined, self.pending, [joined, *others])
-        if len(self.parts) <= MANY:
+        if len(self.parts) <= MAX_ORDERED_PARTS:
             self.joined[tree] = whole
         return whole
 

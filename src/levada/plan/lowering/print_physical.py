@@ -30,13 +30,13 @@ from levada.plan.physical.operators import (
     Rename,
     Scan,
 )
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 
 _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)
 _PLACE = re.compile(r"<\.\.\d>|(?<=[?( ])\.\d(?=[ )]|$)")  # of a term, of a variable
 _SIDES = ("left", "right")
-_MANY = ("alternatives", "alike")  # lists of possibly thousands of elements
+_LONG_LISTS = ("alternatives", "alike")  # lists of possibly thousands of elements
 
 
 def show_operators(root: Op) -> str:
@@ -57,7 +57,7 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
         by = op.exchange[i] if i < len(op.exchange) else None
         if by is not None:
             keys = " ".join(f"?{name}" for name in by if name) or "operator"
-            way = "to all" if by == ALL else f"by {keys}"
+            way = "to all" if by == ALL_PARTITIONS else f"by {keys}"
             yield f"{'  ' * (depth + 1)}exchange {way}"
         yield from operator_lines(child, depth + 1)
 
@@ -95,7 +95,7 @@ def _detail(name: str, value: Any) -> str:
         sides = _SIDES if len(value) == len(_SIDES) else tuple(map(str, range(len(value))))
         sides = tuple([side for side, is_set in zip(sides, value, strict=True) if is_set])
         return " ".join([name, *sides]) if sides else ""
-    if name in _MANY:
+    if name in _LONG_LISTS:
         return f"{len(value)} {name}" if value else ""
     return _word(value)
 

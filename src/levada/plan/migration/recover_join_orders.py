@@ -16,7 +16,7 @@ from levada.plan.binding.installer import Installer
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import At
 from levada.plan.logical.nodes import Query
-from levada.plan.lowering.join_order import MANY, Orders, units_of
+from levada.plan.lowering.join_order import MAX_ORDERED_PARTS, Orders, units_of
 from levada.plan.lowering.lower import lower
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
@@ -50,7 +50,7 @@ def recover_conjunctions(
         return False
     installer.site = _site(topology, places)
     for number, each in enumerate(orders.conjunctions):
-        if 1 < len(each.parts) <= MANY:
+        if 1 < len(each.parts) <= MAX_ORDERED_PARTS:
             ops = {1 << i: part for i, part in enumerate(each.parts)}
             ops |= {mask_of(tree): op for tree, op in each.joined.items()}
             there = {mask: id(base_of(op)) for mask, op in ops.items()}

@@ -1,12 +1,14 @@
 """Proposes running queries for another join order, some queries at a time.
 
-    look      up to ``MOST`` queries in turn. Queries that share a whole join migrate together,
+    look      up to ``MAX_QUERIES_PER_CHECK`` queries in turn. Queries that share a whole join
+    migrate together,
               since a single one would not save it
     patience  a query that has migrated n times is skipped for 2**n looks: the measures of an order
               that does not run are estimates, and may be wrong repeatedly
 
 A query with a better order that cannot migrate is recorded once. Only queries that were added in
-this run are considered, the last ``plan.sharing.join_orders.running_subjoins.FEW`` of them.
+this run are considered, the last ``plan.sharing.join_orders.running_subjoins.MIN_KEPT_SUBJOINS`` of
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.pending_queries import show_order
 from levada.plan.topology.topology import Topology
 
-MOST, MOST_TOGETHER = 16, 16
+MAX_QUERIES_PER_CHECK, MOST_TOGETHER = 16, 16
 PATIENCE = 10
 PICKS = "it picks from a join that others relax"
 
@@ -79,7 +81,7 @@ class Reoptimizer:
             yield from self._propose_forced(topology, waiting, why_not)
             return
         at = self._next % len(waiting) if waiting else 0
-        asked = [*waiting[at:], *waiting[:at]][:MOST]
+        asked = [*waiting[at:], *waiting[:at]][:MAX_QUERIES_PER_CHECK]
         self._next = at + len(asked)
         looked: set[At | None] = set()
         for name in asked:

@@ -22,7 +22,7 @@ from levada.plan.physical.operators import Op
 _JOINS = (p.Join, p.MultiwayJoin)
 
 
-MOST = register(f"{__name__}.MOST", 6, least=2)
+MAX_ADAPTIVE_INPUTS = register(f"{__name__}.MAX_ADAPTIVE_INPUTS", 6, least=2)
 """The maximum number of inputs of an adaptive join: figures are kept for their subsets."""
 
 
@@ -90,7 +90,7 @@ def _flatten_join(op: Op, *, adaptive: bool) -> Op:
         inputs += below.inputs if apart else (below,)
         exchange += below.exchange if apart else (by,)
         raw += below.spec.raw if apart and isinstance(below.spec, _JOINS) else (is_raw,)
-    kind = p.AdaptiveJoin if adaptive and len(inputs) <= MOST else p.MultiwayJoin
+    kind = p.AdaptiveJoin if adaptive and len(inputs) <= MAX_ADAPTIVE_INPUTS else p.MultiwayJoin
     spec = kind(op.spec.keys, tuple(raw))
     return replace(op, spec=spec, inputs=tuple(inputs), exchange=tuple(exchange))
 

@@ -14,7 +14,7 @@ from levada.plan.physical.operators import HOME, Op
 
 Exchange = tuple[tuple[str, ...] | None, ...]
 Placing = tuple[int, Exchange, tuple[str, ...]]
-ALL = ("*",)  # as an exchange: all rows go to all partitions
+ALL_PARTITIONS = ("*",)  # as an exchange: all rows go to all partitions
 LOST = ("?",)  # partitioned by variables that the rows no longer have
 
 

@@ -20,9 +20,9 @@ from levada.core.size_thresholds import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import occur
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL, Exchange, connected_groups, place
+from levada.plan.physical.partitioning import ALL_PARTITIONS, Exchange, connected_groups, place
 
-MOST = register(f"{__name__}.MOST", 6, least=2)
+MAX_STEP_PARTS = register(f"{__name__}.MAX_STEP_PARTS", 6, least=2)
 """The maximum number of parts of one step."""
 
 
@@ -70,7 +70,7 @@ def can_replicate(group: Sequence[Op]) -> bool:
     sure = fits and all(
         uses[v] < 2 or v not in part.maybe for part in group for v in part.variables
     )
-    return 2 <= len(group) <= MOST and sure
+    return 2 <= len(group) <= MAX_STEP_PARTS and sure
 
 
 def count_variables(group: Sequence[Op]) -> Counter[str]:
@@ -113,4 +113,4 @@ def _place_parts(group: Sequence[Op], copied: Sequence[bool], hub: str) -> tuple
     if least > stage:
         stage, by = least, ((hub,),) * len(divided)
     ways = iter(by)
-    return stage, tuple([ALL if alike else next(ways) for alike in copied])
+    return stage, tuple([ALL_PARTITIONS if alike else next(ways) for alike in copied])

@@ -24,7 +24,7 @@ from levada.core.event_time import WindowKind
 from levada.plan.execution.shapes import Member
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 
 
 class ByNumber(NamedTuple):
@@ -67,7 +67,9 @@ def join_by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNu
 
 def narrow_rows(join: Op, picked: Op, instants: Op) -> Op:
     """Returns the rows of a join over a count window from rows that are picked by number."""
-    return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
+    return replace(
+        join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL_PARTITIONS)
+    )
 
 
 def _is_one_window(member: Member, count: int) -> bool:

@@ -1,7 +1,7 @@
 """Logs the choices for queries that were added and removed: reasons for separate joins, and
 regions. ``explain --shared`` shows it; nothing depends on it.
 
-The last ``MOST`` entries of each kind are kept, so the log does not grow with the number of
+The last ``MAX_ENTRIES`` entries of each kind are kept, so the log does not grow with the number of
 queries.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 from levada.plan.sharing.pending_queries import Order
 from levada.plan.sharing.regions.operator_sites import Chosen
 
-MOST = 200
+MAX_ENTRIES = 200
 
 
 class Site(msgspec.Struct):
@@ -56,7 +56,7 @@ class Journal:
 
     def record(self, version: int, what: str) -> None:
         """Records an event of this plan version."""
-        self.kept.log = [*self.kept.log, (version, what)][-MOST:]
+        self.kept.log = [*self.kept.log, (version, what)][-MAX_ENTRIES:]
         self.new = True
 
     def record_choice(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
@@ -107,4 +107,4 @@ V = TypeVar("V")
 
 def _keep_latest(of: Mapping[str, V], query: str, value: V) -> dict[str, V]:
     others = [(name, each) for name, each in of.items() if name != query]
-    return dict([*others, (query, value)][-MOST:])
+    return dict([*others, (query, value)][-MAX_ENTRIES:])

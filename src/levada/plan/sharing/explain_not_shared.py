@@ -26,7 +26,7 @@ from levada.plan.sharing.parameterize import is_time_join
 from levada.plan.sharing.relaxation import WHOLE, Block
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
-MOST = 3
+MAX_CANDIDATES = 3
 """The maximum number of shown candidates."""
 NOTHING = "it has no join"
 INSIDE = "its join is in a path, a sub-select or an aggregate below others"
@@ -113,7 +113,7 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
                 candidate = Candidate(queries, tuple(more.elements()), tuple(less.elements()))
                 ranked.append((more.total() + less.total(), candidate))
     ranked.sort(key=lambda one: (one[0], one[1].queries))
-    return tuple(dict.fromkeys(one for _, one in ranked))[:MOST]
+    return tuple(dict.fromkeys(one for _, one in ranked))[:MAX_CANDIDATES]
 
 
 def _joins_of_others(

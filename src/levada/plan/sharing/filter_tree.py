@@ -45,7 +45,7 @@ from levada.plan.sharing.explain_not_shared import hide_names, parts
 from levada.plan.sharing.relaxation import Block, BlockDemand
 from levada.plan.sharing.relaxed_blocks import Relaxations
 
-MOST = register(f"{__name__}.MOST", 5)
+MAX_CHILDREN = register(f"{__name__}.MAX_CHILDREN", 5)
 """The maximum number of entries shown below one."""
 ALL, EACH = "all rows", "each in its own windows"
 
@@ -155,15 +155,16 @@ def show_levels(levels: Sequence[Level]) -> Iterator[str]:
 
 def _lines(levels: Sequence[Level], depth: int) -> Iterator[str]:
     indent = "  " * depth
-    for one in levels[:MOST]:
+    for one in levels[:MAX_CHILDREN]:
         if one.kind == KINDS[-1]:
             yield f"{indent}{one.text}: {_show_names(one.queries)}"
             continue
         yield f"{indent}{one.text}: {_show_count(one)}"
         yield from _lines(one.below, depth + 1)
-    if len(levels) > MOST:
-        left = len({query for one in levels[MOST:] for query in one.queries})
-        yield f"{indent}and {len(levels) - MOST:,} more {levels[0].kind}, of {left:,} queries"
+    if len(levels) > MAX_CHILDREN:
+        left = len({query for one in levels[MAX_CHILDREN:] for query in one.queries})
+        more = len(levels) - MAX_CHILDREN
+        yield f"{indent}and {more:,} more {levels[0].kind}, of {left:,} queries"
 
 
 def _show_count(one: Level) -> str:
@@ -174,5 +175,9 @@ def _show_count(one: Level) -> str:
 
 
 def _show_names(queries: Sequence[str]) -> str:
-    names = ", ".join(islice(queries, MOST))
-    return names if len(queries) <= MOST else f"{names} and {len(queries) - MOST:,} more"
+    names = ", ".join(islice(queries, MAX_CHILDREN))
+    return (
+        names
+        if len(queries) <= MAX_CHILDREN
+        else f"{names} and {len(queries) - MAX_CHILDREN:,} more"
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from levada.core.size_thresholds import register
 from levada.plan.execution.plan import At
 
-LEAST = register(f"{__name__}.LEAST", 1000)
+MIN_ELEMENTS = register(f"{__name__}.MIN_ELEMENTS", 1000)
 """The minimum number of elements for a rate."""
 
 
@@ -36,4 +36,4 @@ class Flows:
     def rate(self, at: At) -> float | None:
         """Returns the rows of a member for each element; None: too few elements were measured."""
         rows, elements = self.counts.get(at, (0, 0))
-        return rows / elements if elements >= LEAST else None
+        return rows / elements if elements >= MIN_ELEMENTS else None

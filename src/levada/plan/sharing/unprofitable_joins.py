@@ -23,7 +23,7 @@ from levada.plan.topology.catalog_members import CatalogNode
 
 HIGH, LOW = 2.0, 1.5
 DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
-LEAST = register(f"{__name__}.LEAST", 1000)
+MIN_PAIRS = register(f"{__name__}.MIN_PAIRS", 1000)
 """The minimum number of pairs for a decision."""
 
 
@@ -49,7 +49,7 @@ class UnprofitableJoins:
         for place, counts in met.items():
             node, member = map(int, place.split())
             bound = LOW if (node, member) in self.joins else HIGH
-            if counts[MADE] >= LEAST and wasted_work_ratio(counts) > bound:
+            if counts[MADE] >= MIN_PAIRS and wasted_work_ratio(counts) > bound:
                 unprofitable.add((node, member))
         self.joins = unprofitable
 

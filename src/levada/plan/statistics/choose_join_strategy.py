@@ -20,7 +20,7 @@ from levada.plan.statistics.join_cost import (
 )
 
 GAIN = 1.1  # the first choice needs this gain over binary joins
-AGAIN = 2.0  # a later choice needs this gain over the running form
+LATER_GAIN = 2.0  # a later choice needs this gain over the running form
 SAME = 1.005  # a smaller ratio is printed as no difference
 TWO = ""
 """The form of binary joins; other forms have a hub variable."""
@@ -108,7 +108,7 @@ def choose(problem: Problem, now: str | None = None) -> Choice:
     before = next((c for c in options if c.by == now), None)
     current = before or options[0]
     least = min(options, key=lambda c: (c.cost.whole, c.by != current.by))
-    better = current.cost.whole > least.cost.whole * (GAIN if before is None else AGAIN)
+    better = current.cost.whole > least.cost.whole * (GAIN if before is None else LATER_GAIN)
     ranked = sorted(options, key=lambda c: c.cost.whole)
     return Choice(least if better else current, tuple(ranked))
 

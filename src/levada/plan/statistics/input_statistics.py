@@ -19,7 +19,7 @@ from levada.plan.physical.partitioning import LOST
 from levada.plan.statistics.join_cost import BinaryJoin, Part, Problem
 from levada.plan.statistics.statistics import Measures, RowStatistics, Values
 
-LEFT = 1 / 3  # the share of rows that a condition leaves
+FILTER_SELECTIVITY = 1 / 3  # the share of rows that a condition leaves
 TERM, TIMES = 32, 24  # bytes of a term and of a window's times in a row that is exchanged
 
 
@@ -86,7 +86,7 @@ def _statistics_of(op: Op, measures: Measures) -> RowStatistics | None:
             )
         case p.Filter(condition):
             statistics = _statistics_of(op.inputs[0], measures)
-            left = 1.0 if _is_bound(condition) else LEFT
+            left = 1.0 if _is_bound(condition) else FILTER_SELECTIVITY
             return None if statistics is None else statistics._replace(rate=statistics.rate * left)
         case p.Occur() | p.Hold():
             return _statistics_of(op.inputs[0], measures)
@@ -108,7 +108,7 @@ def _two(op: Op, number: Mapping[int, int]) -> BinaryJoin | int:
     """Returns the binary joins of a tree."""
     share = 1.0
     while id(op) not in number and isinstance(op.spec, p.Filter | p.Extend):
-        share *= LEFT if isinstance(op.spec, p.Filter) else 1.0
+        share *= FILTER_SELECTIVITY if isinstance(op.spec, p.Filter) else 1.0
         (op,) = op.inputs
     if id(op) in number:
         return number[id(op)]

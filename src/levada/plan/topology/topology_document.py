@@ -25,7 +25,7 @@ from levada.plan.topology.print_topology import SharedEdge, SharedMember, Shared
 
 _STAGE = re.compile(r'"stage"\s*:\s*"topology"')
 _GROUPING = re.compile(r"local|home|all|field\(\d+(,\d+)*\)")
-MOST = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 
 
 @frozen
@@ -146,7 +146,9 @@ class _Reader:
 
     def _count(self, entry: dict[str, Any], at: str) -> int | None:
         rows = entry.get("rows")
-        whole = isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows < MOST
+        whole = (
+            isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows < MAX_EXACT_INTEGER
+        )
         if rows is not None and not whole:
             hint = "Give a whole number from 0 on, below 2^53."
             raise UsageError(f"{at}: rows is {rows!r}.", hint=hint)

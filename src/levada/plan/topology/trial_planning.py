@@ -18,7 +18,7 @@ from levada.errors import QueryError
 from levada.plan.logical.nodes import Bgp, Node, Query
 from levada.plan.logical.traversal import children
 
-LARGE = register(f"{__name__}.LARGE", 40)  # operators and patterns
+MAX_TRIAL_SIZE = register(f"{__name__}.MAX_TRIAL_SIZE", 40)  # operators and patterns
 _MARGIN = 60  # calls
 
 
@@ -27,7 +27,7 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
 
     Streams without facts are those that queries make.
     """
-    if size(query.pattern) <= LARGE:
+    if size(query.pattern) <= MAX_TRIAL_SIZE:
         return
     facts = {w.stream: streams.get(w.stream, StreamFacts()) for w in query.windows}
     failed: list[Exception] = []

@@ -34,7 +34,7 @@ from levada.runtime.cost_model.memory_admission import MemoryAdmission
 
 ASKED = 20.0
 """ms until it is asked again whether an epoch is due."""
-LEAST = 100
+MIN_EPOCH_ELEMENTS = 100
 """Elements that an epoch may always have."""
 START = 10_000
 """Elements, as long as nothing is known."""
@@ -163,7 +163,7 @@ class Admission:
         """Sets the limit of the next epoch. ``seen``: the elements that keep the delay, judged by
         the time of the last epoch.
         """
-        least = min(LEAST, self.most)
+        least = min(MIN_EPOCH_ELEMENTS, self.most)
         floor = min(way.fixed for way in ways)
         fits = max(seen, *(way.max_elements_within(self.budget) for way in ways))
         self.keeps = fits >= least

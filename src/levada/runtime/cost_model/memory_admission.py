@@ -25,7 +25,7 @@ FILLED = 0.75
 GROWTH = 2
 START = 500
 """Bytes that tasks are thought to hold for an element, before it is known."""
-FEW = register(f"{__name__}.FEW", 64)
+MIN_EPOCH_ELEMENTS = register(f"{__name__}.MIN_EPOCH_ELEMENTS", 64)
 """Elements: where so few are too many it is not for their number."""
 
 TooLarge = ManyReportsError | OverMemoryError
@@ -48,7 +48,7 @@ class MemoryAdmission:
     rows: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = max(self.memory.most // START, FEW) if self.memory.bytes else 0
+        self.rows = max(self.memory.most // START, MIN_EPOCH_ELEMENTS) if self.memory.bytes else 0
 
     def admit(self, rows: int) -> int:
         """Returns ``rows``, or as many as fit."""
@@ -60,16 +60,16 @@ class MemoryAdmission:
         held = max((d.most_held for d in done), default=0)
         if self.rows and elements:
             fits = int(elements * FILLED * self.memory.most / max(held, 1))
-            self.rows = max(min(fits, GROWTH * max(elements, self.rows)), FEW)
+            self.rows = max(min(fits, GROWTH * max(elements, self.rows)), MIN_EPOCH_ELEMENTS)
 
     def record_excess(self, elements: int, error: OverMemoryError) -> bool:
         """Notes that so many elements were too many for a task. Returns False if elements were not
         the cause.
         """
-        if elements <= FEW:
+        if elements <= MIN_EPOCH_ELEMENTS:
             return False
         fits = int(elements * FILLED * self.memory.most / max(error.held, 1))
-        self.rows = max(min(fits, elements // 2), FEW)
+        self.rows = max(min(fits, elements // 2), MIN_EPOCH_ELEMENTS)
         return True
 
 

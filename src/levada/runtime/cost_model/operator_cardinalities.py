@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.core.size_thresholds import register
-from levada.operators.rows.cardinality_counters import MOST, Joining
+from levada.operators.rows.cardinality_counters import MAX_REPORTED_MEMBERS, Joining
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.shared_join_stats import forms_of, update_counts
 
-LONG = register(f"{__name__}.LONG", 1 << 17)
+HALVING_ELEMENTS = register(f"{__name__}.HALVING_ELEMENTS", 1 << 17)
 """Elements, from which on counts are halved."""
 
 
@@ -30,15 +30,15 @@ def charges_of(
     last: Manifest, done: Sequence[TaskOutcome], plan: Plan
 ) -> dict[int, tuple[float, int]]:
     """Adds an epoch to the charges of operators. Cost: linear in the operators with rows in the
-    epoch, and in at most ``MOST`` others.
+    epoch, and in at most ``MAX_REPORTED_MEMBERS`` others.
     """
     charges = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
     for outcome in done:
         for name, seconds in outcome.nodes.items():
             before, rows = charges.get(int(name), (0.0, 0))
             charges[int(name)] = round(before + seconds, 6), rows + outcome.rows.get(name, 0)
-    if len(charges) > MOST:
-        most = sorted(charges, key=lambda node: -charges[node][0])[:MOST]
+    if len(charges) > MAX_REPORTED_MEMBERS:
+        most = sorted(charges, key=lambda node: -charges[node][0])[:MAX_REPORTED_MEMBERS]
         charges = {node: charges[node] for node in most}
     return charges
 
@@ -62,9 +62,9 @@ def flows_of(
     for at in _members(before, new_rows, plan):
         rows, seen = before.get(at, (0, 0))
         rows, seen = rows + new_rows.get(at, 0), seen + elements
-        flows[at] = [rows >> 1, seen >> 1] if seen > LONG else [rows, seen]
-    if len(flows) > MOST:
-        most = sorted(flows, key=lambda at: -flows[at][0])[:MOST]
+        flows[at] = [rows >> 1, seen >> 1] if seen > HALVING_ELEMENTS else [rows, seen]
+    if len(flows) > MAX_REPORTED_MEMBERS:
+        most = sorted(flows, key=lambda at: -flows[at][0])[:MAX_REPORTED_MEMBERS]
         flows = {at: flows[at] for at in most}
     return flows
 
@@ -76,7 +76,7 @@ def _members(
     rows.
     """
     nodes = [plan.nodes[n] for n in sorted(Joining.from_plan(plan).nodes)]
-    if sum(len(node.members) for node in nodes) <= MOST:
+    if sum(len(node.members) for node in nodes) <= MAX_REPORTED_MEMBERS:
         return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
     return [at for at in dict.fromkeys([*before, *new_rows]) if _is_there(at, plan)]
 

@@ -26,7 +26,7 @@ from levada.runtime.cost_model.admission_control import LinearCost
 from levada.runtime.cost_model.smoothing import DecayingMean
 
 GAIN = 0.1
-LEAST = 0.5
+MIN_SAVING_MS = 0.5
 """ms that a change is to save at least."""
 SURE, STEADY, SETTLES, JUDGED = 16, 8, 8, 16
 REST, MOST_REST = 64, 4096
@@ -64,7 +64,7 @@ class _Trial:
 def _line(lines: Sequence[LinearCost], elements: int) -> float:
     """Returns the time of an epoch of so many elements, by the fastest way."""
     duration = min((w.fixed + w.each * elements for w in lines if w.most >= elements), default=0.0)
-    return max(duration, LEAST)
+    return max(duration, MIN_SAVING_MS)
 
 
 @dataclass(slots=True)
@@ -149,7 +149,9 @@ class PartitionCountModel:
         if current_mean is None or not open_:
             return self._now
         best = min(open_, key=lambda n: (self.means[n].mean, n))
-        enough = current_mean.mean - self.means[best].mean >= max(GAIN * current_mean.mean, LEAST)
+        enough = current_mean.mean - self.means[best].mean >= max(
+            GAIN * current_mean.mean, MIN_SAVING_MS
+        )
         return best if enough else self._now
 
     def propose(self, epoch: int, now: int, most: int) -> Resized | None:

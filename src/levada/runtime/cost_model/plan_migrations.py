@@ -7,8 +7,9 @@ with the last manifest.
     begin   at a look: the queries that are better off otherwise begin to go over
 
 A look costs some ms. It happens when queries are added or removed, and otherwise every ``every``
-epochs. At most ``MOST`` migrations run at once, since each doubles the cost of its query until its
-windows have passed. Nothing migrates while reports are behind, or after the streams have ended.
+epochs. At most ``MAX_MIGRATIONS`` migrations run at once, since each doubles the cost of its query
+until its windows have passed. Nothing migrates while reports are behind, or after the streams have
+ended.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from levada.plan.migration.running_migrations import (
     is_reordering,
 )
 from levada.plan.migration.switch_point import reported_until, why_not
-from levada.plan.sharing.join_orders.running_subjoins import FEW as MOST_KNOWN
+from levada.plan.sharing.join_orders.running_subjoins import MIN_KEPT_SUBJOINS as MOST_KNOWN
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model.query_start import start_of
 
-MOST = register(f"{__name__}.MOST", 16)
+MAX_MIGRATIONS = register(f"{__name__}.MAX_MIGRATIONS", 16)
 ROW = "it is a row of a table"
 
-FEW = 8
+QUERIES_PER_CHECK = 8
 """Queries of a run before that are looked up at a look."""
 
 Asked = Callable[[str], tuple[Query, bool] | None]
@@ -144,7 +145,7 @@ class PlanMigrations:
         late, names = topology.sides.late, list[str]()
         for name in list(late)[:AT_ONCE]:
             query_plan = topology.queries[name]
-            if len(topology.switches) >= MOST:
+            if len(topology.switches) >= MAX_MIGRATIONS:
                 break
             if query_plan.since > topology.version or name in topology.switches:
                 continue  # at another look
@@ -164,7 +165,9 @@ class PlanMigrations:
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
         """Begins migrations to the operators of equal queries; returns the names of the queries."""
         names = []
-        for name, first in self.converging.find_pairs(topology, why, MOST - len(topology.switches)):
+        for name, first in self.converging.find_pairs(
+            topology, why, MAX_MIGRATIONS - len(topology.switches)
+        ):
             query_plan = topology.queries[name]
             if query_plan.start > MIN and len(query_plan.manner.formers) < MOST_OF_A_QUERY:
                 converge(topology, name, first)
@@ -175,7 +178,7 @@ class PlanMigrations:
 
     def _look_up(self, topology: Topology, asked: Asked) -> None:
         """Looks up the join orders of some queries of a previous run."""
-        names, self._before = self._before[:FEW], self._before[FEW:]
+        names, self._before = self._before[:QUERIES_PER_CHECK], self._before[QUERIES_PER_CHECK:]
         for name in names:
             there = name in topology.queries and name not in topology.orders.standing
             if there and (asked_query := asked(name)) is not None:
@@ -185,7 +188,10 @@ class PlanMigrations:
         self, topology: Topology, last: Manifest, one: ReorderProposal, query: Query
     ) -> bool:
         query_plan, start = topology.queries[one.name], start_of(query, last, topology)
-        full = len(topology.switches) >= MOST or len(query_plan.manner.formers) >= MOST_OF_A_QUERY
+        full = (
+            len(topology.switches) >= MAX_MIGRATIONS
+            or len(query_plan.manner.formers) >= MOST_OF_A_QUERY
+        )
         if start <= MIN or full or one.name in topology.switches:
             return False
         begun = begin(topology, one.name, query, start, one.units)

@@ -12,9 +12,9 @@ from levada.core.size_thresholds import register
 from levada.plan.execution.joins import CHANGED, MADE
 from levada.plan.execution.plan import Plan
 
-MOST = register(f"{__name__}.MOST", 256)
+MAX_REPORTED_JOINS = register(f"{__name__}.MAX_REPORTED_JOINS", 256)
 """Joins, those with most pairs, that are told."""
-LONG = register(f"{__name__}.LONG", 1 << 20)
+HALVING_PAIRS = register(f"{__name__}.HALVING_PAIRS", 1 << 20)
 """Pairs, from which on counts are halved."""
 
 
@@ -28,10 +28,10 @@ def update_counts(
             counts_before = join_counts.setdefault(at, [0] * len(counts))
             join_counts[at] = [a + b for a, b in zip(counts_before, counts, strict=True)]
     for at, counts in join_counts.items():
-        if counts[MADE] > LONG:
+        if counts[MADE] > HALVING_PAIRS:
             join_counts[at] = [count >> 1 for count in counts]
-    if len(join_counts) > MOST:
-        most = sorted(join_counts, key=lambda at: -join_counts[at][MADE])[:MOST]
+    if len(join_counts) > MAX_REPORTED_JOINS:
+        most = sorted(join_counts, key=lambda at: -join_counts[at][MADE])[:MAX_REPORTED_JOINS]
         join_counts = {at: join_counts[at] for at in most}
     return join_counts
 

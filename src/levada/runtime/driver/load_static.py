@@ -32,7 +32,7 @@ from levada.runtime.task.static_reader import StaticPart
 from levada.runtime.task.static_rows import parts, readings, to_read
 
 # bytes from which on files are read by a separate job
-LARGE = register(f"{__name__}.LARGE", 48 << 20)
+LARGE_FILE_BYTES = register(f"{__name__}.LARGE_FILE_BYTES", 48 << 20)
 PIECE = register(f"{__name__}.PIECE", 32 << 20)
 FUNCTIONS = (
     "levada.runtime.task.gather_static:gather",
@@ -61,7 +61,7 @@ class StaticLoads:
         find, press = self.imprints.find, not last
         pieces, size = to_read(context, plan, find, press=press)
         check_copies(context, plan, pieces)
-        if size < LARGE:
+        if size < LARGE_FILE_BYTES:
             return [Payload(constants=True, static=pieces)]
         every = parts(context, plan, PIECE, find, press=press)
         gathered = gather(context, every, size, executor)

@@ -46,18 +46,20 @@ from levada.runtime.task.ingest_task import Payload
 
 # bytes of references per intake task at most, read one after the other
 BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
-SMALL = 100_000  # elements: the lines of the ways go through the points at this number and at 0
+FIT_ELEMENTS = (
+    100_000  # elements: the lines of the ways go through the points at this number and at 0
+)
 MOST_BYTES = 512 << 20  # the most that one task ever receives
 # calls of the stage function (partitions times stages); with more, jobs are always spread
 CALLS = register(f"{__name__}.CALLS", 16)
-MOST = 10**9  # elements, if nothing limits them
+UNLIMITED_ELEMENTS = 10**9  # elements, if nothing limits them
 # elements, of these formats; the work of more outweighs a task's cost
 LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 HERE = "here"
 TASK = 5.0  # ms that an additional reader must save
 LAUNCH = 1.0  # ms of the driver for an additional task of a stage
-NEAR = 1.1  # how much worse a way may be predicted to be, and still be tried
+MAX_TRIAL_RATIO = 1.1  # how much worse a way may be predicted to be, and still be tried
 TRY = 32  # epochs between trials, times how much worse
 NEAR_UNKNOWN, SOON = 1.5, 8  # the same for a way whose guess has not been corrected yet
 JOB, SHUFFLE = 20.0, 60.0  # CPU-ms of Spark's JVM for a job and for each shuffle, as a guess
@@ -165,7 +167,7 @@ class ParallelismPolicy:
             return epochs >= TRY
         if measured == 0:
             return worse < NEAR_UNKNOWN and epochs >= SOON
-        return worse < NEAR and epochs >= TRY * worse
+        return worse < MAX_TRIAL_RATIO and epochs >= TRY * worse
 
     @property
     def is_light(self) -> bool:
@@ -222,20 +224,23 @@ class ParallelismPolicy:
         """Returns the cost of a job over its elements, for each way that it may run; [] without
         measurements. ``here``: all jobs run in the driver's process.
         """
-        empty, full = self.work.load(0), self.work.load(SMALL)
+        empty, full = self.work.load(0), self.work.load(FIT_ELEMENTS)
         if empty is None or full is None:
             return []
         shape = (self._partitions, self._at_once, self.choice.readers)
         none, many = _on_way(empty, *shape), _on_way(full, *shape)
         several = self._stages * self._partitions > CALLS
         light = LIGHT if self._trends[HERE].measured else 0
-        most = {HERE: MOST if here else light, ONE: 0 if here or several else MOST}
-        most[SPREAD] = 0 if here else MOST
+        most = {
+            HERE: UNLIMITED_ELEMENTS if here else light,
+            ONE: 0 if here or several else UNLIMITED_ELEMENTS,
+        }
+        most[SPREAD] = 0 if here else UNLIMITED_ELEMENTS
         return [self._affine(w, none[w], many[w], n) for w, n in most.items() if n]
 
     def _affine(self, way: str, none: float, many: float, most: int) -> LinearCost:
         a, b = self._trends[way].line()
-        return LinearCost(a + b * none, b * (many - none) / SMALL, most)
+        return LinearCost(a + b * none, b * (many - none) / FIT_ELEMENTS, most)
 
     def describe_epoch(self, epoch: int, delay: Delayed | None = None) -> Costs:
         """Describes how the last epoch ran, what was expected, and the costs of each part of the

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from levada.checkpoint.manifest import Manifest
 from levada.core.size_thresholds import register
 
-LEAST = register(f"{__name__}.LEAST", 128 << 10)
+MIN_ASYNC_BYTES = register(f"{__name__}.MIN_ASYNC_BYTES", 128 << 10)
 """Bytes of segments from which on a publication goes beside: some 3,000 rows, 10 ms."""
 A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
 """What a query with results counts beyond its bytes: its file, which goes to the disk."""
@@ -75,4 +75,4 @@ class PublicationThread:
 def is_worth(manifest: Manifest) -> bool:
     """Whether a thread costs less than it may gain for a manifest's results."""
     size = sum(held.size for held in manifest.rolled)
-    return size > 0 and size + A_QUERY * len(manifest.counts) >= LEAST
+    return size > 0 and size + A_QUERY * len(manifest.counts) >= MIN_ASYNC_BYTES

@@ -10,8 +10,8 @@ publishing an epoch again changes nothing, and the file can be written anew from
 sorted by their texts. ``report`` is the last instant at which the relation changed.
 
 Cost: writing is linear in the size of the relation, and writes two files. So changes are held back
-(``file_rolling``) until ``PAUSE`` times the duration of the last writing has passed. At most one
-part in ``PAUSE + 1`` of the time is spent on it, whatever the size of the relation.
+(``file_rolling``) until ``PAUSE_RATIO`` times the duration of the last writing has passed. At most
+one part in ``PAUSE + 1`` of the time is spent on it, whatever the size of the relation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from levada.core.query_model import Form
 from levada.errors import CheckpointError, SinkError, UsageError
 from levada.plan.execution.plan import QueryPlan
 
-PAUSE = 9
+PAUSE_RATIO = 9
 TIMES = "#"  # the multiplicity of a row; no variable has such a name
 
 
@@ -126,7 +126,7 @@ class StateFiles:
         self._relations[query.name] = after
         self._write(query, after)
         ended = self.clock()
-        self._rests_until = max(self._rests_until, ended) + PAUSE * (ended - began)
+        self._rests_until = max(self._rests_until, ended) + PAUSE_RATIO * (ended - began)
 
     def _load(self, query: QueryPlan) -> Relation | None:
         """Returns the kept relation of this query; None if there is none, or of another query of

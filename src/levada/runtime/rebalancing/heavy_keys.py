@@ -28,11 +28,11 @@ HEAVY, LIGHT = 0.5, 0.25
 """Of the mean time of a partition: what a group must be more than to be divided, and less than to
 be united again.
 """
-WORTH, NEAR = 0.9, 1.02
+MAX_BUSY_RATIO, NEAR_BEST_RATIO = 0.9, 1.02
 """Of the busiest partition's time: what another way must bring it to at least; how far from the
 best way is good enough.
 """
-MOST, IDLE = 0.8, 0.9
+MAX_LARGEST_PART, IDLE = 0.8, 0.9
 """What each partition may have at most of a group's work for it to be divided, at least for it to
 be united.
 """
@@ -60,11 +60,11 @@ class _Ways(NamedTuple):
 
     def best(self) -> int:
         """Returns the fewest partitions that do nearly as well as the best."""
-        return int(np.argmax(self.busiest <= NEAR * self.busiest.min())) + 1
+        return int(np.argmax(self.busiest <= NEAR_BEST_RATIO * self.busiest.min())) + 1
 
     def gains(self, now: int, many: int) -> bool:
         """Whether so many partitions are worth it in place of so many now."""
-        return bool(self.busiest[many - 1] <= WORTH * self.busiest[now - 1])
+        return bool(self.busiest[many - 1] <= MAX_BUSY_RATIO * self.busiest[now - 1])
 
 
 def steps(
@@ -119,7 +119,7 @@ def _divisions(
         ways = _ways(measured, weights, groups, 1)
         many = ways.best()
         gives = home in suppliers and measured.seconds[home] > mean
-        if gives and ways.part[many - 1] <= MOST and ways.gains(1, many):
+        if gives and ways.part[many - 1] <= MAX_LARGEST_PART and ways.gains(1, many):
             yield from _as_one(measured, weights, groups, (home,), many)
 
 

@@ -30,20 +30,20 @@ from levada.core.frozen import frozen
 from levada.errors import EngineError, LostTaskError, UsageError
 from levada.runtime.spark.executor_checks import EVERYWHERE
 from levada.runtime.spark.network_probe_tasks import (
-    LARGE,
-    MANY,
+    LARGE_BLOB_BYTES,
     SIZES,
+    SMALL_BLOBS_PER_TURN,
     SendTask,
     Timed,
     TimeTask,
 )
 from levada.runtime.spark.spark_executor import SparkExecutor
 
-MOST = 32
+MAX_EXECUTORS = 32
 """Executors that are compared: each is, with each other one."""
 PATIENCE, STILL = 60.0, 3.0  # s for the first executor to join; s without a new one
 ROUNDS = 3  # time in which an executor without room for the task is asked again
-WAIT = {"spark.locality.wait.process": "30s"}
+LOCALITY_WAIT = {"spark.locality.wait.process": "30s"}
 """What a session is to be started with: tasks wait for the executor that they are to measure."""
 
 
@@ -88,10 +88,10 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
             f"{master} has one executor, so there is nothing between executors to measure.",
             hint="Give it more executors; without --master this machine is probed.",
         )
-    if len(members) > MOST:
+    if len(members) > MAX_EXECUTORS:
         raise UsageError(
             f"{master} has {len(members)} executors, which are too many to compare each with each.",
-            hint=f"Start Spark with {MOST} at most.",
+            hint=f"Start Spark with {MAX_EXECUTORS} at most.",
         )
     seen = pings.measure(members)
     latency, bandwidth = matrices([m.name for m in members], seen)
@@ -120,7 +120,7 @@ def _figures(came: Sequence[float]) -> tuple[float, float]:
     """
     steps = np.diff(came)
     mixed, large = float(np.median(steps[0::2])), max(float(np.median(steps[1::2])), 1e-9)
-    return max(mixed - large, 0.0) / MANY * 1e9, LARGE / large
+    return max(mixed - large, 0.0) / SMALL_BLOBS_PER_TURN * 1e9, LARGE_BLOB_BYTES / large
 
 
 class _Pings(SparkExecutor):

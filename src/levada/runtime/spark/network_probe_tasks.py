@@ -20,10 +20,13 @@ from levada.core.frozen import frozen
 from levada.placement.hardware.cpu_topology import clock_of
 from levada.runtime.spark.spark_tasks import OUTCOME, Parts, Result
 
-SMALL, LARGE = 1 << 10, 1 << 20  # bytes
-MANY = 16  # small blobs in a turn
+SMALL_BLOB_BYTES, LARGE_BLOB_BYTES = 1 << 10, 1 << 20  # bytes
+SMALL_BLOBS_PER_TURN = 16  # small blobs in a turn
 TURNS = 5
-SIZES = (LARGE, *((SMALL,) * MANY + (LARGE, LARGE)) * TURNS)
+SIZES = (
+    LARGE_BLOB_BYTES,
+    *((SMALL_BLOB_BYTES,) * SMALL_BLOBS_PER_TURN + (LARGE_BLOB_BYTES, LARGE_BLOB_BYTES)) * TURNS,
+)
 """Of the blobs of one sender, in their order."""
 _HEAD = 64
 """Bytes that say which executor a blob is from; a record of one byte is a mark."""
@@ -61,7 +64,7 @@ class TimeTask:
         """Yields one outcome with the measurements."""
         came: dict[str, list[float]] = {}
         for record in records:
-            if len(record) == LARGE:
+            if len(record) == LARGE_BLOB_BYTES:
                 came.setdefault(record[:_HEAD].decode().strip(), []).append(time.perf_counter())
         yield msgspec.json.encode(Timed(executor_here(), *_clock(), came)), OUTCOME
 

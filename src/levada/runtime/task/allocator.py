@@ -22,7 +22,7 @@ import pyarrow as pa
 from levada.core.query_limits import Memory
 from levada.errors import OverMemoryError
 
-LARGE = 256 << 10
+MMAP_BYTES = 256 << 10
 _MMAP_THRESHOLD = -3  # of mallopt(3)
 # whether a task of this process was too large since the last run of the cycle collector
 _dropped = [False]
@@ -63,5 +63,5 @@ def _glibc() -> Any:
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
         return None
-    libc.mallopt(_MMAP_THRESHOLD, LARGE)
+    libc.mallopt(_MMAP_THRESHOLD, MMAP_BYTES)
     return libc

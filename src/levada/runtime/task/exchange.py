@@ -64,7 +64,7 @@ from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 NOBODY = frozenset[int]()
 # consumers per row from which on sorting thresholds beats expanding them
-MANY = register(f"{__name__}.MANY", 16)
+MIN_FAN_RATIO = register(f"{__name__}.MIN_FAN_RATIO", 16)
 
 
 class Exchange:
@@ -195,7 +195,7 @@ class Exchange:
         if target is None or not is_threshold(target.step.condition):
             return None
         producers = len(consumer.fan.offsets) - 1
-        return target if len(consumer.fan.members) >= MANY * max(producers, 1) else None
+        return target if len(consumer.fan.members) >= MIN_FAN_RATIO * max(producers, 1) else None
 
     def _thresholds(
         self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode[s.Filter]

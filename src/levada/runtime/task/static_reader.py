@@ -6,8 +6,9 @@ imprint.
 
 A file of imprints contains those of one task, of several sources. Replaceable sources have files of
 their own, which are deleted with them. The metadata of the file describe the source of each imprint
-and its state (``Source``). A large file is written at once, so a task holds at most ``LARGE`` bytes
-and a chunk of it. It counts when a manifest names it, like all files of the checkpoint.
+and its state (``Source``). A large file is written at once, so a task holds at most
+``MAX_BUFFERED_BYTES`` bytes and a chunk of it. It counts when a manifest names it, like all files
+of the checkpoint.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from levada.core.size_thresholds import register
 from levada.operators.state.checksummed_frames import checked_parts
 
 # size in bytes from which on a file of imprints is written
-LARGE = register(f"{__name__}.LARGE", 64 << 20)
+MAX_BUFFERED_BYTES = register(f"{__name__}.MAX_BUFFERED_BYTES", 64 << 20)
 MARK = "imprint"  # in the names of such files
 
 
@@ -139,7 +140,7 @@ class StaticReader:
         source.chunks += 1
         self._frames |= frames
         self._size += sum(c.nbytes for f in frames.values() for c in f.columns.values())
-        if self._size >= LARGE:
+        if self._size >= MAX_BUFFERED_BYTES:
             self._write()
             self._sources = [Source(*source.key, source.seen)]
 

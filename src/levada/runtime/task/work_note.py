@@ -33,7 +33,7 @@ reference, which may take ``extra_seconds`` beside the limit.
 """
 UNLIMITED = (IDLE, READING)
 _COUNT, _NODE, _EPOCH, _EXCEEDED, _EXTRA = range(5)
-_SIZE = 40  # bytes
+_NOTE_BYTES = 40  # bytes
 BYTES_A_SECOND = 1 << 20
 
 
@@ -56,9 +56,9 @@ class WorkNote:
         try:
             make_folder(self._path.parent)
             with create(self._path, "ab") as file:
-                file.truncate(_SIZE)
+                file.truncate(_NOTE_BYTES)
             with self._path.open("r+b") as file:
-                self._map = mmap.mmap(file.fileno(), _SIZE)
+                self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
         except OSError as error:
             raise CheckpointError(
                 f"The checkpoint's file {self._path} cannot be written: {error.strerror}."

@@ -25,7 +25,7 @@ from levada.server.push.push_validation import as_lines, format_of_body, rows_of
 from levada.server.push.push_writer import Body, Pusher
 
 LONGEST = 200  # of an Idempotency-Key
-SMALL = 4096  # bytes
+SMALL_BODY_BYTES = 4096  # bytes
 
 
 async def push_rows(request: Request) -> Response:
@@ -47,7 +47,7 @@ async def push_rows(request: Request) -> Response:
             headers={"Retry-After": "1"},
         )
     data = await body_of(request, limits.body, "A body")
-    if form or len(data) > SMALL:
+    if form or len(data) > SMALL_BODY_BYTES:
         async with slot_of(request, server.parsing):
             body = await off_loop(
                 lambda: _validated_body(config, data, form, key, complete=complete)

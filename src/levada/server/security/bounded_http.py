@@ -20,7 +20,7 @@ from levada.core.frozen import frozen
 from levada.server.security.log_budget import BUDGET
 from levada.server.security.websocket_handshake import fault_of
 
-LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
+MIN_READ_BYTES = 16 << 10  # bytes of an answer that are read in this time, at least
 QUEUED = 32  # requests of a connection that wait for those before them
 SPARE = 256  # files that a server has open beside its connections
 EVENTS = "events"  # in a request's state: its answer goes on, and may wait for who does not read
@@ -160,7 +160,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
         def late() -> None:
             left = self.transport.get_write_buffer_size()
-            if before - left >= LEAST or self.cycle.scope["state"].get(EVENTS):
+            if before - left >= MIN_READ_BYTES or self.cycle.scope["state"].get(EVENTS):
                 self._look(left)
             else:
                 self.transport.abort()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from levada.errors import shorten
 
-SIZE = 12_000  # bytes of a server's log at once
+BUDGET_BYTES = 12_000  # bytes of a server's log at once
 MAX_RECORD = 4000  # characters of a message
 FACTOR = 4  # bytes of log for a byte that a client sends
 NOTE = "More messages are left out here: there are too many."
@@ -68,7 +68,7 @@ def _size(text: str) -> int:
     return len(f"levada: {text}\n".encode("utf-8", "replace"))
 
 
-BUDGET = LogBudget(SIZE, time.monotonic)
+BUDGET = LogBudget(BUDGET_BYTES, time.monotonic)
 """Of this process: it has one standard error."""
 
 

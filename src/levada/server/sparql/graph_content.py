@@ -29,7 +29,7 @@ TAKES = {
     "application/ld+json": "jsonld",
 }
 BLOCK = 1 << 20
-SOME = 10_000  # statements that are written at once
+STATEMENTS_PER_WRITE = 10_000  # statements that are written at once
 
 
 def files_of(files: Sequence[StaticFile], graph: str | None) -> list[StaticFile]:
@@ -105,7 +105,7 @@ def _triples(file: StaticFile, graph: str | None, quads: Iterator[ox.Quad]) -> I
 
 
 def _ntriples(triples: Iterator[ox.Triple]) -> Iterator[bytes]:
-    while some := list(islice(triples, SOME)):
+    while some := list(islice(triples, STATEMENTS_PER_WRITE)):
         yield ox.serialize(some, format=ox.RdfFormat.N_TRIPLES) or b""
 
 

@@ -9,7 +9,7 @@ from levada.core.expressions import Function as Fn
 from levada.operators.expressions.row_blocks import strict
 from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
-from levada.operators.expressions.term_values import FEW, Column, constant, from_texts
+from levada.operators.expressions.term_values import MAX_PARSED_TEXTS, Column, constant, from_texts
 
 ARGUMENTS = {Fn.STR: 1, Fn.STRLEN: 1, Fn.UCASE: 1, Fn.LCASE: 1, Fn.CONCAT: 3}
 BODIES = (
@@ -59,7 +59,7 @@ def said(column: Column) -> list[object]:
 @pytest.mark.parametrize("seed", range(4))
 def test_over_columns_is_term_by_term(function: Fn, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    n = FEW + 200
+    n = MAX_PARSED_TEXTS + 200
     pool = POOL if seed < 3 else POOL[: len(BODIES) - 5]  # plain ones alone in the last
     columns = [drawn(rng, n, pool) for _ in range(ARGUMENTS.get(function, 2))]
     if seed == 1 and len(columns) > 1:
@@ -70,7 +70,7 @@ def test_over_columns_is_term_by_term(function: Fn, seed: int) -> None:
 
 
 def test_numbers_that_came_without_texts_have_their_strings() -> None:
-    n = FEW + 1
+    n = MAX_PARSED_TEXTS + 1
     v = Column(
         n,
         kind=np.full(n, 10, np.uint8),
@@ -82,5 +82,8 @@ def test_numbers_that_came_without_texts_have_their_strings() -> None:
 
 
 def test_an_argument_that_is_never_bound_is_an_error_everywhere() -> None:
-    texts = from_texts(pl.Series(['"a"'] * (FEW + 1)))
-    assert string_function(Fn.CONCAT, [texts, constant(None)]).texts().null_count() == FEW + 1
+    texts = from_texts(pl.Series(['"a"'] * (MAX_PARSED_TEXTS + 1)))
+    assert (
+        string_function(Fn.CONCAT, [texts, constant(None)]).texts().null_count()
+        == MAX_PARSED_TEXTS + 1
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from levada.errors import UsageError
-from levada.placement.hardware.cpu_topology import MOST, read_layout
+from levada.placement.hardware.cpu_topology import MAX_PROCESSORS, read_layout
 from sys_folder import sys_folder
 
 PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}
@@ -98,7 +98,7 @@ def test_control_groups_bound_cores(
 
 def test_too_many_single_processors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="17 processors are too many"):
-        read_layout(tmp_path, range(MOST + 1), "core")
+        read_layout(tmp_path, range(MAX_PROCESSORS + 1), "core")
 
 
 @pytest.mark.skipif(not Path("/sys/devices/system/cpu/online").exists(), reason="no /sys here")

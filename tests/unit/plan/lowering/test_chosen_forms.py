@@ -20,7 +20,7 @@ from levada.plan.lowering.print_physical import show_operators
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.statistics.print_strategy import explain_joins_at_home, sentences, tables
 from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
@@ -93,7 +93,7 @@ def test_a_small_part_goes_to_all_and_the_numbers_are_told() -> None:
     (join,) = joins(found)
     assert isinstance(join.spec, p.LinkedJoin)
     small = next(i for i, op in enumerate(join.inputs) if "n" in op.variables)
-    assert [by == ALL for by in join.exchange] == [i == small for i in range(3)]
+    assert [by == ALL_PARTITIONS for by in join.exchange] == [i == small for i in range(3)]
     (table,) = tables(found.wanted)
     head, *lines = table.splitlines()
     assert "is replicated: by ?y, 1 part to all" in head
@@ -143,7 +143,7 @@ def test_rows_without_the_variable_of_a_join_go_to_all() -> None:
     assert by_it.placed == ("y",)
     assert isinstance(lacking.spec, p.LinkedJoin)
     assert lacking.placed == ("y",)
-    assert ALL in lacking.exchange
+    assert ALL_PARTITIONS in lacking.exchange
     assert any("may be unbound, is spread" in told for told in found.wanted.notes)
 
 

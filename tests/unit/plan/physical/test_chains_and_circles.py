@@ -13,7 +13,7 @@ from levada.plan.lowering.lower import lower
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.physical.replicated_join import describe_replicated_joins
 
 
@@ -40,8 +40,8 @@ def test_parts_without_the_variable_of_most_go_to_all_partitions(body: str, copi
     root, join = joined(body)
     assert isinstance(join.spec, p.LinkedJoin)
     assert sum(join.spec.copied) == copied
-    assert [by == ALL for by in join.exchange] == list(join.spec.copied)
-    assert len({by for by in join.exchange if by != ALL} | {join.placed}) == 1
+    assert [by == ALL_PARTITIONS for by in join.exchange] == list(join.spec.copied)
+    assert len({by for by in join.exchange if by != ALL_PARTITIONS} | {join.placed}) == 1
     assert f"the rows of {copied} part" in next(describe_replicated_joins(root))
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from levada.plan.execution.persistent_map import FEW, PersistentMap
+from levada.plan.execution.persistent_map import MIN_COPIED_ENTRIES, PersistentMap
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -39,7 +39,7 @@ def test_a_small_change_of_many_copies_none_of_them() -> None:
     first = PersistentMap.from_entries({f"k{i}": i for i in range(100_000)})
     second = first.with_changes({"new": 1}, ["k5"])
     assert second._base is first._base and len(second) == 100_000
-    assert len(second._new) + len(second._gone) < FEW
+    assert len(second._new) + len(second._gone) < MIN_COPIED_ENTRIES
 
 
 @pytest.mark.parametrize("went", [["b"], ["a", "a"]])

@@ -8,7 +8,7 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.logical.nodes import Query
 from levada.plan.topology import trial_planning
-from levada.plan.topology.trial_planning import LARGE, check_plan, size
+from levada.plan.topology.trial_planning import MAX_TRIAL_SIZE, check_plan, size
 
 STREAM = "http://e/s"
 
@@ -41,14 +41,14 @@ def test_small_queries_are_not_planned_for_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         trial_planning, "_plan", lambda query, _: planned.append(size(query.pattern))
     )
-    for patterns in (2, LARGE - 1, LARGE + 1):
+    for patterns in (2, MAX_TRIAL_SIZE - 1, MAX_TRIAL_SIZE + 1):
         check_plan(star(patterns), {}, "")
-    assert [n > LARGE for n in planned] == [True]
+    assert [n > MAX_TRIAL_SIZE for n in planned] == [True]
 
 
 def test_what_can_be_planned_passes_also_over_streams_that_queries_make() -> None:
-    check_plan(star(LARGE + 20), {}, "")
-    check_plan(star(LARGE + 20), {STREAM: StreamFacts(unique=True)}, "")
+    check_plan(star(MAX_TRIAL_SIZE + 20), {}, "")
+    check_plan(star(MAX_TRIAL_SIZE + 20), {STREAM: StreamFacts(unique=True)}, "")
 
 
 def test_what_cannot_be_planned_is_a_query_error_with_what_to_do() -> None:
@@ -63,4 +63,4 @@ def test_other_mistakes_of_the_planner_come_through(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(trial_planning, "_plan", broken)
     with pytest.raises(KeyError, match="a mistake of ours"):
-        check_plan(star(LARGE + 1), {}, "")
+        check_plan(star(MAX_TRIAL_SIZE + 1), {}, "")

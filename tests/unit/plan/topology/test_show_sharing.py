@@ -22,7 +22,7 @@ from levada.plan.sharing.explain_sharing import (
     describe_sharing,
     show_sharing,
 )
-from levada.plan.sharing.filter_tree import MOST
+from levada.plan.sharing.filter_tree import MAX_CHILDREN
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 
@@ -140,7 +140,7 @@ def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> N
 
 
 def test_the_lattice_has_all_joins_and_shows_the_first_of_many() -> None:
-    groups = {f"q{i}": f"{CLAUSE} ?x :p :c{i} . ?x :q ?z" for i in range(MOST + 3)}
+    groups = {f"q{i}": f"{CLAUSE} ?x :p :c{i} . ?x :q ?z" for i in range(MAX_CHILDREN + 3)}
     groups |= {"none": "?x :p :c", "two": "?x :p :c1 . ?x :q ?z", "all": "?x :p ?y . ?x :q ?z"}
     _, telling = told(Sharing.RELAX, groups)
     listed = told(Sharing.RELAX, {"in": "?x :p ?y . ?x :q ?z FILTER(?y IN (1.5, 2.5))"})[1]
@@ -151,7 +151,7 @@ def test_the_lattice_has_all_joins_and_shows_the_first_of_many() -> None:
     assert set(top.queries) == set(groups) - {"none"}, "what has no join is in no lattice"
     one, other = top.below
     assert other.below[0].text == "all rows" and other.queries == ("all",)
-    assert [len(c.below) for c in one.below] == [1] * (MOST + 3)
+    assert [len(c.below) for c in one.below] == [1] * (MAX_CHILDREN + 3)
     lines = show_sharing(telling).splitlines()
     assert "      and 3 more conditions, of 3 queries" in lines
 

@@ -150,7 +150,7 @@ def test_killed_while_what_is_read_goes_into_a_log(
     tmp_path: Path, fate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many files, of which a position keeps few; the log is written anew now and then, too."""
-    monkeypatch.setattr(file_read_log, "FEW", 2)
+    monkeypatch.setattr(file_read_log, "MAX_SETTLED_FILES", 2)
     data = tmp_path / "data"
     data.mkdir()
     for i, one in enumerate(LEFT):

@@ -59,7 +59,7 @@ def test_many_tasks_find_what_one_does(
     for root in roots:
         root.mkdir()
     one = answers(roots[0], later)
-    monkeypatch.setattr(load_static, "LARGE", 1)
+    monkeypatch.setattr(load_static, "LARGE_FILE_BYTES", 1)
     monkeypatch.setattr(load_static, "PIECE", piece)
     many = answers(roots[1], later)
     assert one == many

@@ -362,8 +362,8 @@ def test_few_results_stay_with_the_loop(tmp_path: Path, monkeypatch: pytest.Monk
         return write(*given)
 
     monkeypatch.setattr(sink, "publish", publish)
-    least = async_publication.LEAST
+    least = async_publication.MIN_ASYNC_BYTES
     with overlapping():
-        monkeypatch.setattr(async_publication, "LEAST", least)
+        monkeypatch.setattr(async_publication, "MIN_ASYNC_BYTES", least)
         journal_run(data, tmp_path / "root", sink)
     assert threads == {"levada loop"}

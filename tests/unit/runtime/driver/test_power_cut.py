@@ -102,7 +102,7 @@ def powers_cut(
 def test_a_power_cut_before_any_change_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stride: int
 ) -> None:
-    monkeypatch.setattr(live_files, "FEW", 4)  # so there are inventories
+    monkeypatch.setattr(live_files, "MAX_INLINE_NAMES", 4)  # so there are inventories
     data = source(tmp_path / "data")
     calls = count_calls(monkeypatch, tmp_path / "whole", partial(attempt, data))
     whole, reports = published(tmp_path / "whole"), indexed(tmp_path / "whole")
@@ -192,7 +192,7 @@ def test_a_power_cut_while_static_data_are_copied(
 def test_a_power_cut_while_what_is_read_goes_into_a_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_read_log, "FEW", 2)
+    monkeypatch.setattr(file_read_log, "MAX_SETTLED_FILES", 2)
     data = tmp_path / "data"
     data.mkdir()
     for i, each in enumerate(LEFT):

@@ -15,7 +15,7 @@ from levada.errors import UsageError
 from levada.runtime.cost_model.admission_control import (
     ASKED,
     GROWTH,
-    LEAST,
+    MIN_EPOCH_ELEMENTS,
     START,
     Admission,
     LinearCost,
@@ -67,7 +67,7 @@ def test_no_more_than_is_said_and_no_less_than_the_least() -> None:
     admission = Admission(MOST, delay=250)
     with pytest.warns(UserWarning, match="no epoch is that short"):
         told(admission, LinearCost(10.0, 50.0, MOST))
-    assert admission.rows == LEAST
+    assert admission.rows == MIN_EPOCH_ELEMENTS
 
 
 def test_without_a_delay_nothing_changes() -> None:

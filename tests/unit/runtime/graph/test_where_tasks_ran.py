@@ -16,7 +16,7 @@ from levada.checkpoint.checkpoint_folder import newest_manifest
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Manifest
 from levada.cli.main import main
-from levada.cli.placement.traffic_text import MOST
+from levada.cli.placement.traffic_text import MAX_TABLE_LINES
 from levada.engine.placement.traffic_report import flows_of, read_flows
 from levada.plan.execution.plan import Plan
 from levada.runtime.driver import parallelism
@@ -146,8 +146,8 @@ def test_who_sends_to_whom_is_told(
     assert main(["explain", "--placement", str(root), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["sent"]
     assert flows.bottleneck.sentence in text and flows.bottleneck.sentence in drawn
-    assert f"and {len(flows.edges) - MOST:,} more" in text
-    for edge in flows.edges[:MOST]:
+    assert f"and {len(flows.edges) - MAX_TABLE_LINES:,} more" in text
+    for edge in flows.edges[:MAX_TABLE_LINES]:
         assert any(
             line.split()[-4:-1] == [f"{edge.rows:,}", f"{edge.bytes:,}", f"{edge.blobs:,}"]
             for line in text.splitlines()

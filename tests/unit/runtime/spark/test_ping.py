@@ -3,12 +3,17 @@
 import numpy as np
 
 from levada.runtime.spark.network_probe import matrices
-from levada.runtime.spark.network_probe_tasks import LARGE, MANY, TURNS, Timed
+from levada.runtime.spark.network_probe_tasks import (
+    LARGE_BLOB_BYTES,
+    SMALL_BLOBS_PER_TURN,
+    TURNS,
+    Timed,
+)
 
 
 def came(small: float, large: float, first: float) -> list[float]:
     """When large blobs come if each kind takes so long; the last but one turn is disturbed."""
-    steps = [MANY * small + large, large] * TURNS
+    steps = [SMALL_BLOBS_PER_TURN * small + large, large] * TURNS
     steps[-4:-2] = [steps[0] + 1.0, large / 100]  # stood still: one late, and the next was there
     return list(np.cumsum([first, *steps]))
 
@@ -21,7 +26,10 @@ def test_a_pair_is_told_by_its_median() -> None:
     }
     latency, bandwidth = matrices(["7", "12"], seen)
     assert latency.tolist() == [[0, 500_000], [500_000, 0]]
-    wanted = [[LARGE / 0.001, LARGE / 0.004], [LARGE / 0.004, LARGE / 0.001]]
+    wanted = [
+        [LARGE_BLOB_BYTES / 0.001, LARGE_BLOB_BYTES / 0.004],
+        [LARGE_BLOB_BYTES / 0.004, LARGE_BLOB_BYTES / 0.001],
+    ]
     np.testing.assert_allclose(bandwidth, wanted)
 
 

@@ -107,8 +107,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.FIRST", 0.01)
-    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.MOST", 0.05)
+    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.FIRST_RETRY_PAUSE", 0.01)
+    monkeypatch.setattr("levada.connectors.spool.receivers.pull_loop.MAX_RETRY_PAUSE", 0.05)
     yield
     while ALL:
         ALL.pop().die()

@@ -119,7 +119,7 @@ def letters(engine: Engine) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pull_loop, "FIRST", 0.01)
+    monkeypatch.setattr(pull_loop, "FIRST_RETRY_PAUSE", 0.01)
     for name in ("sse", "websocket"):
         monkeypatch.setattr(f"levada.connectors.spool.receivers.{name}.LARGEST", LARGE)
 

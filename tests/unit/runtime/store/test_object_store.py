@@ -460,7 +460,7 @@ def test_large_files_are_objects_of_their_own(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small ones are together, and written anew when most of their object is dead."""
-    monkeypatch.setattr(packed_objects, "LARGE", 1000)
+    monkeypatch.setattr(packed_objects, "LARGE_FILE_BYTES", 1000)
     (tmp_path / "one" / "commits").mkdir(parents=True)
     one = tmp_path / "one"
     mirror = mirror_of(one, Objects(of(place)), "one")

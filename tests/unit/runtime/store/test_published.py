@@ -198,7 +198,7 @@ def test_the_newest_epoch_is_never_given_up(tmp_path: Path) -> None:
 
 
 def test_lines_of_what_is_gone_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_index, "FEW", 5)
+    monkeypatch.setattr(result_index, "MAX_DROPPED_LINES", 5)
     kept, cursor = index(tmp_path, "2"), Cursor(tmp_path)
     seen = []
     for epoch in range(1, 40):

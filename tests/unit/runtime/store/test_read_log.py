@@ -13,15 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.checkpoint.file_read_log import FEW, KEYS, ReadLog, logs_of, path_of, stem_of
+from levada.checkpoint.file_read_log import (
+    KEYS,
+    MAX_SETTLED_FILES,
+    ReadLog,
+    logs_of,
+    path_of,
+    stem_of,
+)
 from levada.errors import CheckpointError
 
-NAMES = [f"f{i}" for i in range(6 * FEW)]
+NAMES = [f"f{i}" for i in range(6 * MAX_SETTLED_FILES)]
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(("commit", "commit", "commit", "drop", "restart")),
         st.integers(0, len(NAMES) - 1),  # the first file of those that are touched
-        st.integers(0, 3 * FEW),  # how many are
+        st.integers(0, 3 * MAX_SETTLED_FILES),  # how many are
         st.lists(st.sampled_from(NAMES), max_size=3),  # of which nothing is known any more
     ),
     max_size=25,
@@ -56,7 +63,7 @@ def test_a_short_position_stands_for_the_whole_one(events: list[Any]) -> None:
                 continue
             full, short = after, said
             names = {name for key in KEYS for name in short.get(key, {})}
-            assert len(names) <= n + len(gone) + FEW
+            assert len(names) <= n + len(gone) + MAX_SETTLED_FILES
             if what == "restart":
                 log = ReadLog(stem)
                 left = [*stem.parent.glob("*")] if stem.parent.exists() else []
@@ -72,8 +79,8 @@ def test_the_log_is_written_anew_when_half_of_it_is_replaced(tmp_path: Path) -> 
     stem = stem_of(tmp_path, "s")
     log, full, short = ReadLog(stem), dict[str, Any](), dict[str, Any]()
     for at in range(1, 60):
-        first = 0 if at % 2 else 3 * FEW
-        full = taken(full, first, 2 * FEW, [], at)
+        first = 0 if at % 2 else 3 * MAX_SETTLED_FILES
+        full = taken(full, first, 2 * MAX_SETTLED_FILES, [], at)
         short = log.abbreviate(short, full)
     assert sum(path.stat().st_size for path in stem.parent.iterdir()) < 60_000
     assert ReadLog(stem).expand(short) == full
@@ -83,7 +90,7 @@ def test_the_log_is_written_anew_when_half_of_it_is_replaced(tmp_path: Path) -> 
 def test_a_log_that_is_damaged_is_told(cut: bool, tmp_path: Path) -> None:
     stem = stem_of(tmp_path, "s")
     log = ReadLog(stem)
-    full = taken({}, 0, 3 * FEW, [], 1)
+    full = taken({}, 0, 3 * MAX_SETTLED_FILES, [], 1)
     short = log.abbreviate({}, full)
     full = taken(full, 100, 1, [], 2)
     short = log.abbreviate(short, full)

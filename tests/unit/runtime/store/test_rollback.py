@@ -166,7 +166,7 @@ def test_results_are_those_of_a_run_that_nothing_happened_to(
     """Also over another number of partitions from then on: the intention has its own. Also where
     names stand in an inventory, which is damaged, too.
     """
-    monkeypatch.setattr(live_files, "FEW", few)
+    monkeypatch.setattr(live_files, "MAX_INLINE_NAMES", few)
     write(tmp_path)
     run(tmp_path, die, keep=keep)
     was = published(tmp_path)
@@ -325,7 +325,7 @@ def test_an_older_format_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(checkpoint_facts, "FORMAT", was + 1)
     with pytest.raises(CheckpointError, match=f"has format {was}, and this version"):
         rollback(copy / "ck", None, wall=5)
-    assert module.DONE.startswith("intentions/")
+    assert module.DONE_INTENT.startswith("intentions/")
 
 
 def test_an_epoch_at_which_a_stream_came_is_done_again(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
     plan, last = changed(Planned(0, {}, {}), rng), Manifest(0, 0)
     known: dict[tuple[str, int], list[int]] = {}
     most = 0
-    with patch.object(query_totals, "FEW", 6):
+    with patch.object(query_totals, "MAX_INLINE_QUERIES", 6):
         for epoch in range(1, 60):
             plan = changed(plan, rng) if rng.random() < 0.4 else plan
             some = rng.sample(sorted(plan.queries), rng.randrange(len(plan.queries) + 1))

@@ -124,7 +124,7 @@ def test_a_file_without_its_last_sums_is_cut_short() -> None:
 
 def test_each_altered_byte_of_small_blocks_is_found() -> None:
     with (
-        patch.object(checksummed_frames, "LARGE", 64),
+        patch.object(checksummed_frames, "MIN_BLOCKWISE_BYTES", 64),
         patch.object(checksummed_frames, "BLOCK", 6),
     ):
         frames = {"a": Frame({"x": np.arange(40), "g": np.arange(40).astype(np.uint16)})}

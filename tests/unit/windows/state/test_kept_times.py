@@ -84,7 +84,7 @@ def seen_by(pairs: list[tuple[int, int]]) -> Frame:
     return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])
 
 
-@pytest.mark.parametrize("few", [0, 2, element_time_log.FEW])
+@pytest.mark.parametrize("few", [0, 2, element_time_log.MERGED_PART_ROWS])
 @given(pairs=moments, watermarks=cuts, m=st.integers(1, 4), start=st.sampled_from((MIN, 0, 3)))
 def test_steps_are_each_mth_distinct_triple(
     few: int, pairs: list[tuple[int, int]], watermarks: list[int], m: int, start: int
@@ -94,7 +94,7 @@ def test_steps_are_each_mth_distinct_triple(
     expected = sorted(set(ordered[m - 1 :: m]))
     files, found, low = Files(), list[int](), MIN
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(element_time_log, "FEW", few)
+        patched.setattr(element_time_log, "MERGED_PART_ROWS", few)
         for w in [*watermarks, MAX]:
             now = [p for p in pairs if low <= p[0] < w]
             ahead = [p for p in pairs if p[0] >= w][:1]  # read early, and again by another task
@@ -161,7 +161,7 @@ def test_what_is_kept_says_what_all_times_would(window: Window, random_seed: int
         right = np.array(sorted(t for t in all_ts if t < w), np.int64)
         assert instants(seen.ts, low, w) == instants(right, low, w), n
         rows = sum(p.rows for p in state.pieces(KEY))
-        assert rows < 4 * min(len(all_ts), 330) + 2 * element_time_log.FEW
+        assert rows < 4 * min(len(all_ts), 330) + 2 * element_time_log.MERGED_PART_ROWS
         assert len(state.pieces(KEY)) < 16
 
 

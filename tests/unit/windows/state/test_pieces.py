@@ -110,7 +110,7 @@ def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
 def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(term_retention, "FEW", 3)
+    monkeypatch.setattr(term_retention, "MIN_CHECKED_TERMS", 3)
     files = Files()
     state, names = State(None, "", files.read), [f"<{i:03}>" for i in range(100)]
     for epoch, name in enumerate(names):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.operators.state.key_ranges import ALL, DEEPEST, HOT, Range, common_range, leaves
+from levada.operators.state.key_ranges import ALL_KEYS, DEEPEST, HOT, Range, common_range, leaves
 
 few = st.integers(0, 15).map(lambda n: n << 60)
 keys = st.lists(few | st.integers(0, 2**64 - 1), max_size=200)
@@ -93,6 +93,6 @@ def test_the_common_range_holds_all_and_no_half_of_it_does(some: list[Range]) ->
 def test_what_buddies_are() -> None:
     assert Range(3, 4).buddy == Range(3, 5)
     assert set(Range(2, 2).halves) == {Range(3, 4), Range(3, 4).buddy}
-    assert Range(3, 4).within(ALL)
+    assert Range(3, 4).within(ALL_KEYS)
     with pytest.raises(AssertionError, match="a leaf holds something"):
         list(leaves(lambda some: 1, 0))

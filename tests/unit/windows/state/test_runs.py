@@ -83,7 +83,7 @@ def test_a_large_open_run_is_not_written_anew_for_little() -> None:
     """As where a backlog has been read, and then little comes."""
     state, many = fresh(), lsm_runs.LITTLE + 1
     lsm_runs.insert(state, "x", epoch(list(range(many)), 0, 10_000), 2500, horizon=0)
-    few = list(range(many, many + many // lsm_runs.WORTH - 1))
+    few = list(range(many, many + many // lsm_runs.MERGE_ROWS_PER_NEW_ROW - 1))
     lsm_runs.insert(state, "x", epoch(few, 1, 10_000), 2500, horizon=1)
     assert [(p.rows, p.level) for p in state.pieces("x")] == [(many, 1), (len(few), 0)]
     lsm_runs.insert(state, "x", epoch([many + len(few)], 2, 10_000), 2500, horizon=2)

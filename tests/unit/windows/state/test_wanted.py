@@ -94,9 +94,10 @@ def test_as_of_the_run_as_it_is(
 ) -> None:
     now = 40 * len(epochs)
     with (
-        patch.object(restricted_lookup, "FEW", 0), patch.object(restricted_lookup, "MANY", 0),
+        patch.object(restricted_lookup, "MAX_WHOLE_RUN_ROWS", 0),
+        patch.object(restricted_lookup, "MAX_ROWS_PER_KEY", 0),
         patch.object(restricted_lookup, "MOSTLY", 2.0),
-        patch.object(checksummed_frames, "LARGE", 64 if small else 1 << 17),
+        patch.object(checksummed_frames, "MIN_BLOCKWISE_BYTES", 64 if small else 1 << 17),
         patch.object(checksummed_frames, "BLOCK", 6 if small else 13),
     ):  # fmt: skip
         came = [rows_of(keys, 40 * i, even=even) for i, keys in enumerate(epochs)]

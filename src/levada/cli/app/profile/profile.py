@@ -21,7 +21,7 @@ from levada.placement.replication.throughput_models import EPOCHS, Model, estima
 
 CLOCK = 1.0
 """GHz: cycles are ns."""
-LEAST = 1e-6
+MIN_NS_PER_ROW = 1e-6
 """ns a row: a dataflow has no operator that costs nothing."""
 
 
@@ -92,7 +92,7 @@ class Profile:
         return Graph(
             "profile",
             [
-                Operator(f"stage {k}", max(self._each(k) / (taken.get(k) or 1.0), LEAST))
+                Operator(f"stage {k}", max(self._each(k) / (taken.get(k) or 1.0), MIN_NS_PER_ROW))
                 for k in stages
             ],
             [

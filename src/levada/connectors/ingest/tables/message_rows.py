@@ -24,8 +24,8 @@ from levada.core.array_types import Bytes, Longs
 from levada.core.frozen import frozen
 from levada.kernels.text.csv_records import SOUND, scan_records
 
-OPEN = "a quote that is never closed"
-MANY = "a message of several rows; say element=line to take them all"
+UNCLOSED_QUOTE = "a quote that is never closed"
+SEVERAL_ROWS = "a message of several rows; say element=line to take them all"
 _LINE_ENDS = (10, 13)
 
 
@@ -71,7 +71,9 @@ class Rows:
         at = np.flatnonzero(is_first & ~is_dead[number])
         single_rows = rows.take(at)
         single_rows.dead = list(first_dead.values())
-        single_rows.wrong = dict.fromkeys(np.flatnonzero(count[number[at]] > 1).tolist(), MANY)
+        single_rows.wrong = dict.fromkeys(
+            np.flatnonzero(count[number[at]] > 1).tolist(), SEVERAL_ROWS
+        )
         return single_rows
 
 
@@ -106,7 +108,7 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
             dead += _refuse_messages(data, messages, _over_lines(data, messages), NOT_LINES)
         return Rows(messages, dead, single)
     open_ = _open(data, messages, ord(chunk.separator))
-    return Rows(messages, _refuse_messages(data, messages, open_, OPEN), single)
+    return Rows(messages, _refuse_messages(data, messages, open_, UNCLOSED_QUOTE), single)
 
 
 def _one_line(data: Bytes, messages: Messages) -> None:

@@ -29,7 +29,7 @@ from levada.core.array_types import Bytes
 from levada.kernels.kafka.records import OVER
 
 PATIENCE = 10.0  # s for an answer
-SMALL = 16 << 20  # bytes of an answer that is no data
+MAX_REPLY_BYTES = 16 << 20  # bytes of an answer that is no data
 
 
 def address_of(server: str) -> tuple[str, int]:
@@ -66,7 +66,7 @@ class BrokerConnection:
         try:
             self._socket.sendall(request(kind, self._number, body))
             (size,) = struct.unpack(">i", self._read(4).data)
-            if size < 4 or (kind != FETCH and size > SMALL):
+            if size < 4 or (kind != FETCH and size > MAX_REPLY_BYTES):
                 raise BrokerError("what it says is not Kafka's protocol (is tls right?)")
             answer = Answer(self._read(size))
         except OSError as error:

@@ -19,7 +19,7 @@ from levada.kernels.kafka.records import OVER
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 STREAMS = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
-MOST = (1 << 31) - 1
+MAX_BATCH_BYTES = (1 << 31) - 1
 """Bytes of a batch's records at most: Kafka counts them in 32 bits."""
 _JAVA = b"\x82SNAPPY\0"
 _JAVA_HEAD = 16
@@ -83,8 +83,8 @@ def _unpack_one(room: _Room, codec: int, data: Bytes) -> None:
         while True:
             left = room.remaining()
             room.used += stream.readinto(room.data.data[room.used : room.used + left])
-            if room.used - before > MOST:
-                raise ValueError(f"its records have more than {MOST} bytes")
+            if room.used - before > MAX_BATCH_BYTES:
+                raise ValueError(f"its records have more than {MAX_BATCH_BYTES} bytes")
             if room.remaining():
                 return
             room.grow()
@@ -113,7 +113,7 @@ def _snappy(block: memoryview) -> Bytes:
         size |= (c & 127) << 7 * k
         if c < 128:
             break
-    if size > min(MOST, 64 * len(block) + 64):  # Snappy makes 64 bytes of three at most
+    if size > min(MAX_BATCH_BYTES, 64 * len(block) + 64):  # Snappy makes 64 bytes of three at most
         raise ValueError("a block of Snappy says a size that it cannot have")
     data = pa.Codec("snappy").decompress(pa.py_buffer(block), size)
     return np.frombuffer(data, np.uint8)

@@ -39,7 +39,7 @@ from levada.kernels.kafka.record_batches import (
     TIME,
     read_batches,
 )
-from levada.kernels.kafka.records import LEAST, NO_TIME, OVER, join_values, read_records
+from levada.kernels.kafka.records import MIN_RECORD_BYTES, NO_TIME, OVER, join_values, read_records
 from levada.kernels.text.byte_ops import parsing_room
 
 Table = npt.NDArray[np.int64]  # a row a batch, by the columns of the kernel
@@ -114,7 +114,7 @@ def _next_offset(data: Bytes) -> int:
         if begin > first and data[following + 16] == MAGIC:
             return begin
     (later,), (count,) = struct.unpack_from(">i", head, 23), struct.unpack_from(">i", head, 57)
-    return first + later + 1 if 0 < count <= min(later + 1, size // LEAST) else 0
+    return first + later + 1 if 0 < count <= min(later + 1, size // MIN_RECORD_BYTES) else 0
 
 
 def _mark_aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> Bools:
@@ -188,7 +188,7 @@ def read(
     if len(packed):
         held.append(_unpack_batches(answers, table, packed, address, size))
     count = table[:, COUNT]
-    wrong = (count < 0) | (count * LEAST > size)
+    wrong = (count < 0) | (count * MIN_RECORD_BYTES > size)
     if wrong.any():
         raise _damage(table, int(wrong.argmax()), "it cannot have as many records as it says")
     fixed = np.where(table[:, ATTRIBUTES] & APPENDED, table[:, LATEST], NO_TIME)

@@ -11,8 +11,8 @@ Missing offsets (retention, a truncated log, another topic of the name) are a ``
 
 If a broker does not respond, the source waits: ``away`` contains the reason, and there is no input
 meanwhile. At the first look it retries for ``PATIENCE``, and then raises a ``SourceError``. Cost: a
-request for all ends at most every ``EVERY`` while messages arrive, every ``IDLE_EVERY`` otherwise,
-and two more every ``REFRESH``.
+request for all ends at most every ``BUSY_INTERVAL`` while messages arrive, every ``IDLE_EVERY``
+otherwise, and two more every ``REFRESH``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from levada.core.pending_requests import mark_pending
 from levada.errors import LostError, SourceError, near
 
 PATIENCE = 30.0  # s, at the first look
-EVERY = 0.01  # s, while a message has come within ``BUSY`` s
+BUSY_INTERVAL = 0.01  # s, while a message has come within ``BUSY`` s
 IDLE_EVERY = 0.05  # s
 BUSY = 1.0
 REFRESH = 5.0  # s
 SHORT = 0.3  # s that a look waits for an answer once the engine runs
 ANEW = 2.0  # s between clients while a broker is away
 TIMEOUT = 10.0  # s after which a question is asked anew
-AGAIN = 0.2  # s until a broker that is not ready is asked again
+RETRY_PAUSE = 0.2  # s until a broker that is not ready is asked again
 NOT_READY = (5, 6, 9, 56, 74, 75, 78)
 """What a broker says of a partition that it is about to lead, or leads no more: it has just
 started, or knows less yet than before it was killed (error codes of Kafka's protocol).
@@ -83,7 +83,7 @@ class KafkaSource:
         elif final:
             self._refresh(PATIENCE)
             self._take_ends(PATIENCE)
-        elif now - self._looked >= (EVERY if now - self._changed < BUSY else IDLE_EVERY):
+        elif now - self._looked >= (BUSY_INTERVAL if now - self._changed < BUSY else IDLE_EVERY):
             if now - self._refreshed >= REFRESH and not self.away:
                 self._refresh(SHORT)
             self._take_ends(SHORT / 10 if self.away else SHORT)
@@ -235,7 +235,7 @@ class KafkaSource:
             except SourceError as error:
                 if not self._passes(error.__cause__) or time.monotonic() >= until:
                     raise
-            time.sleep(AGAIN)
+            time.sleep(RETRY_PAUSE)
             self._asked = {}
             self._connect()
 

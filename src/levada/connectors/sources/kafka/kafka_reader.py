@@ -18,7 +18,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.kafka.fetched_batches import Records
 from levada.connectors.sources.kafka.partition_fetcher import (
     PATIENCE,
-    PAUSE,
+    RETRY_PAUSE,
     GoneError,
     Partition,
 )
@@ -28,7 +28,7 @@ from levada.connectors.sources.splits import OffsetSplit
 from levada.core.array_types import Bytes
 from levada.errors import AwayError, LostError
 
-OPEN = 64  # connections of a process
+MAX_CONNECTIONS = 64  # connections of a process
 
 
 class KafkaReader:
@@ -76,7 +76,7 @@ class KafkaReader:
                 if gone.first <= start <= gone.behind:  # it is there: who leads does not know yet
                     if time.monotonic() > until:
                         raise AwayError(f"The broker does not answer: {gone}.") from None
-                    time.sleep(PAUSE)
+                    time.sleep(RETRY_PAUSE)
                     continue
                 first = min(gone.first, reference.stop)
                 if first <= start:
@@ -108,5 +108,5 @@ def _return_partition(kafka: KafkaConfig, number: int, partition: Partition) -> 
     if (other := _partitions.pop((kafka, number), None)) is not None:
         other.close()
     _partitions[kafka, number] = partition
-    if len(_partitions) > OPEN:
+    if len(_partitions) > MAX_CONNECTIONS:
         _partitions.popitem(last=False)[1].close()

@@ -48,9 +48,9 @@ from levada.errors import AwayError, SourceError
 from levada.kernels.kafka.record_batches import FIRST
 
 PATIENCE = 10.0  # s without a message
-WAIT = 200  # ms that a broker waits for something to come
-SIZE = 4 << 20  # bytes of an answer, or one batch
-PAUSE = 0.05  # s before it is tried again
+BROKER_WAIT_MS = 200  # ms that a broker waits for something to come
+ANSWER_BYTES = 4 << 20  # bytes of an answer, or one batch
+RETRY_PAUSE = 0.05  # s before it is tried again
 _GONE = 1  # an error's code: the offset is out of range
 TRIES = 3  # of reading a batch that arrives damaged
 _FINAL = {17, 29, 35, 76}
@@ -129,7 +129,7 @@ class Partition:
         """Returns the next batches, from ``at`` on; None if the partition has none before ``stop``.
         Raises ``DamagedBatchError``.
         """
-        size, tries = SIZE, 1
+        size, tries = ANSWER_BYTES, 1
         while True:
             try:
                 with mark_pending(f"Kafka at {self._kafka.servers}"):
@@ -156,7 +156,12 @@ class Partition:
         transactions.
         """
         body = fetch_body(
-            self._kafka.topic, self._number, at, committed=self._committed, wait=WAIT, size=size
+            self._kafka.topic,
+            self._number,
+            at,
+            committed=self._committed,
+            wait=BROKER_WAIT_MS,
+            size=size,
         )
         answer = self._open().ask(FETCH, body)
         answer.i32()  # throttled so long
@@ -187,7 +192,7 @@ class Partition:
         if time.monotonic() - self._heard > PATIENCE:
             why = f": {self._error_text(trouble)}" if trouble is not None else ""
             raise AwayError(f"The broker does not answer ({self._where}){why}.")
-        time.sleep(PAUSE)
+        time.sleep(RETRY_PAUSE)
 
     def _refusal(self, trouble: BrokerError) -> SourceError:
         return SourceError(f"Kafka cannot be read ({self._where}): {self._error_text(trouble)}.")

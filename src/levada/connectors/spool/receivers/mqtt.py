@@ -27,7 +27,7 @@ from levada.core.checkpoint_files import create
 from levada.core.clock import CLOCK
 from levada.errors import SourceError
 
-FIRST, MOST = 1, 32  # s between two tries
+FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 1, 32  # s between two tries
 ALIVE = 30  # s without a word after which the broker is asked whether it is there
 FOREVER = 0xFFFFFFFF  # s that the session lasts, if the broker lets it
 BRIEFLY = 600  # s; of a checkpoint that goes with its engine
@@ -84,7 +84,7 @@ class MqttReceiver:
             manual_ack=True,
             **more,
         )
-        client.reconnect_delay_set(FIRST, MOST)
+        client.reconnect_delay_set(FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE)
         if feed.user:
             client.username_pw_set(feed.user, feed.secret)
         if feed.tls:

@@ -15,7 +15,7 @@ from levada.connectors.spool.feed_spool import Line
 from levada.connectors.spool.message_log import Message
 from levada.errors import SourceError
 
-FIRST, MOST = 0.5, 30.0  # s between two tries
+FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0  # s between two tries
 OPENING, ENDING = 10.0, 2.0  # s
 LARGEST = 64 << 20  # bytes of a message
 CLOSED = "the connection was closed"
@@ -58,7 +58,7 @@ class Puller:
         self._thread.join(ENDING)
 
     def _run(self) -> None:
-        pause = FIRST
+        pause = FIRST_RETRY_PAUSE
         while not self._stopped.is_set():
             why, refused = CLOSED, False
             began = self._line.heard
@@ -73,10 +73,10 @@ class Puller:
             if self._stopped.is_set():
                 return
             if self._line.heard > began:
-                pause = FIRST
+                pause = FIRST_RETRY_PAUSE
             self._line.down(why, refused=refused)
             self._stopped.wait(pause)
-            pause = min(2 * pause, MOST)
+            pause = min(2 * pause, MAX_RETRY_PAUSE)
 
 
 def authorization(feed: FeedConfig) -> dict[str, str]:

@@ -54,7 +54,7 @@ from levada.operators.rows.route_rows import key_of, zeros
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
-LEAST, EARLIER = col.least(0), col.earlier(0)
+LOWEST_CELL, LOWEST_CELL_BEFORE = col.least(0), col.earlier(0)
 
 
 def ranged_changes(
@@ -120,14 +120,14 @@ def _begin_rows(
 def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) -> Frame:
     """Returns rows with the report at which they begin, their times, and their solutions."""
     (span,), (row,) = node.input_layouts[0].windows, node.step.rows
-    lo, op = frame[LEAST], frame["op"]
+    lo, op = frame[LOWEST_CELL], frame["op"]
     hi = frame[col.greatest(0)] if span.hi else lo
-    prev = frame[EARLIER] if span.prev else np.full(frame.n, MIN, np.int64)
+    prev = frame[LOWEST_CELL_BEFORE] if span.prev else np.full(frame.n, MIN, np.int64)
     numbers = np.array([one.number for one in families.each], np.int64)
     kept = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
     kept[col.BEGIN] = enter(*node.windows.params(row), op, hi)
     kept[col.SEQUENCE] = numbers[families.of_member[op]]
-    return Frame({**kept, LEAST: lo, EARLIER: prev}, frame.n).where(prev < lo)
+    return Frame({**kept, LOWEST_CELL: lo, LOWEST_CELL_BEFORE: prev}, frame.n).where(prev < lo)
 
 
 def _renew_rows(rows: Frame, families: Families) -> Frame:
@@ -200,7 +200,9 @@ def _coming_rows(node: PlanNode[s.RangedChanges], rows: Frame) -> tuple[NewAtRep
     least, most = _borders(node.step, at)
     begun = Begun(k[first], h[first], at[first], least[first], most[first])
     every = np.arange(rows.n)
-    return NewAtReports(every, place[codes], at, most, rows[LEAST], rows[EARLIER]), begun
+    return NewAtReports(
+        every, place[codes], at, most, rows[LOWEST_CELL], rows[LOWEST_CELL_BEFORE]
+    ), begun
 
 
 def _borders(step: s.RangedChanges, at: Times) -> tuple[Times, Times]:
@@ -267,7 +269,7 @@ def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
 def _report_rows(rows: Frame, row: Longs, op: Ints) -> Frame:
     """Returns report rows of these members or cells."""
     taken = rows.take(row)
-    replaced = ("op", "r", "w", LEAST, EARLIER)
+    replaced = ("op", "r", "w", LOWEST_CELL, LOWEST_CELL_BEFORE)
     columns = {
         n: c for n, c in taken.columns.items() if n not in replaced and not n.startswith("#")
     }

@@ -6,8 +6,8 @@
 
 Both may read rows of a view, which is written out twice: the two texts are then equal up to window
 numbers. The common columns must be exactly those of the partition. The join then reads all rows
-that the window has for a key, which are the rows of its result. For windows of more than ``MOST``
-rows a join is as good. Filters on a side are placed above the pair.
+that the window has for a key, which are the rows of its result. For windows of more than
+``MAX_WINDOW_ROWS`` rows a join is as good. Filters on a side are placed above the pair.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import Context
 from levada.plan.optimizer.traversal import rewrite_query
 
-MOST = 64
+MAX_WINDOW_ROWS = 64
 Windows = Sequence[StreamWindow]
 Found = tuple[a.Node, tuple[Expression, ...]]
 
@@ -63,7 +63,7 @@ def _pair(windows: Windows, left: a.Node, right: a.Node) -> Found | None:
     ):
         return None
     now, last = windows[one.source.index].window, windows[other.source.index].window
-    counted = last.kind is WindowKind.COUNT and last.step == 1 and last.count <= MOST
+    counted = last.kind is WindowKind.COUNT and last.step == 1 and last.count <= MAX_WINDOW_ROWS
     if now.kind is not WindowKind.NOW or not counted or not _by_partition(one, other):
         return None
     return (a.Recent(one, other), (*filters, *more)) if _same_rows(windows, one, other) else None

@@ -5,10 +5,10 @@
     one that several queries want  costs each its share
     another one                    has its expected cost (``order_cost``)
 
-Up to ``MOST`` parts, dynamic programming over connected sets of parts examines all orders. For more
-parts, the two sets that add the least are joined repeatedly. An order other than the query's own
-must cost less than ``LESS`` of it. Without measurements only shared sub-joins are joined first, and
-the rest keeps the query's own order.
+Up to ``MAX_SEARCHED_PARTS`` parts, dynamic programming over connected sets of parts examines all
+orders. For more parts, the two sets that add the least are joined repeatedly. An order other than
+the query's own must cost less than ``LESS`` of it. Without measurements only shared sub-joins are
+joined first, and the rest keeps the query's own order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from levada.plan.lowering.join_order import Tree
 from levada.plan.sharing.join_orders.order_cost import Costs, cuts_of, mask_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed
 
-MOST = register(f"{__name__}.MOST", 8, least=2)
+MAX_SEARCHED_PARTS = register(f"{__name__}.MAX_SEARCHED_PARTS", 8, least=2)
 LESS = 0.95
 
 
@@ -60,7 +60,7 @@ def choose(keyed: Keyed, seen: OrderContext, costs: Costs) -> Chosen:
     """Returns the order of a conjunction whose parts are connected."""
     n = len(keyed.parts)
     current_cost = _order_cost(keyed.conjunction.tree, seen, costs)
-    step = (_search_all_orders if n <= MOST else _search_greedily)(keyed, seen, costs)
+    step = (_search_all_orders if n <= MAX_SEARCHED_PARTS else _search_greedily)(keyed, seen, costs)
     tree, own_tree = step.tree, keyed.conjunction.tree
     if step.cost >= LESS * current_cost or tree == own_tree:
         return Chosen((), own_tree, current_cost, current_cost)

@@ -3,10 +3,10 @@ marginal cost over running operators).
 
 The cost is computed as for a new query (``choose_order``), as if the query and those that migrate
 with it were removed: operators that no other query uses do not run. An order is better if it adds
-less than ``SHARE`` of the current cost and saves at least ``LEAST`` ns for each element of the
-streams. A migration runs both orders for as long as windows reach. There are no guesses: all parts
-of the query, and its current joins, must have been measured. Cost: as of a new query, up to some
-ms.
+less than ``SHARE`` of the current cost and saves at least ``MIN_SAVING_NS`` ns for each element of
+the streams. A migration runs both orders for as long as windows reach. There are no guesses: all
+parts of the query, and its current joins, must have been measured. Cost: as of a new query, up to
+some ms.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from collections.abc import Collection
 
 from levada.plan.execution.plan import At
 from levada.plan.lowering.join_order import Tree
-from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, OrderContext, choose
+from levada.plan.sharing.join_orders.choose_order import (
+    MAX_SEARCHED_PARTS,
+    Chosen,
+    OrderContext,
+    choose,
+)
 from levada.plan.sharing.join_orders.order_cost import Costs, cuts_of
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction, RunningSubjoins
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, SubJoin
 
-SHARE, LEAST = 0.8, 20.0
+SHARE, MIN_SAVING_NS = 0.8, 20.0
 
 
 def find_better_order(
@@ -33,7 +38,11 @@ def find_better_order(
     n = len(followed.conjunction.parts)
     keyed = known.key_conjunction(followed)
     whole = (1 << n) - 1
-    if not 2 < n <= MOST or not keyed.is_connected(whole) or not _is_measured(known, followed):
+    if (
+        not 2 < n <= MAX_SEARCHED_PARTS
+        or not keyed.is_connected(whole)
+        or not _is_measured(known, followed)
+    ):
         return None
 
     def running(mask: int) -> Tree | None:
@@ -62,7 +71,10 @@ def find_better_order(
 
 def _require_gain(chosen: Chosen, followed: RunningConjunction) -> Chosen | None:
     """Returns an order if it differs and adds less cost by the required margin."""
-    less = chosen.current_cost - chosen.cost >= LEAST and chosen.cost < SHARE * chosen.current_cost
+    less = (
+        chosen.current_cost - chosen.cost >= MIN_SAVING_NS
+        and chosen.cost < SHARE * chosen.current_cost
+    )
     return chosen if less and chosen.units and chosen.tree != followed.conjunction.tree else None
 
 

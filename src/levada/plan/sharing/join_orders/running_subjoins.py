@@ -22,18 +22,25 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.plan.binding.installer import Installer
 from levada.plan.execution.plan import At
-from levada.plan.lowering.join_order import MANY, Conjunction, Tree
+from levada.plan.lowering.join_order import MAX_ORDERED_PARTS, Conjunction, Tree
 from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.join_orders.choose_order import MOST, Chosen, OrderContext, choose
+from levada.plan.sharing.join_orders.choose_order import (
+    MAX_SEARCHED_PARTS,
+    Chosen,
+    OrderContext,
+    choose,
+)
 from levada.plan.sharing.join_orders.order_cost import Costs, Cut, cuts_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, Numbers, SubJoin, places_of
 
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
 """Returns the units of a query's conjunction, by its number."""
-FEW = register(f"{__name__}.FEW", 256)
+MIN_KEPT_SUBJOINS = register(f"{__name__}.MIN_KEPT_SUBJOINS", 256)
 """The number of sub-joins that are always kept, and of conjunctions examined together."""
-LARGE = 3
-"""The maximum number of parts of sub-joins in conjunctions of more than ``MOST`` parts."""
+MAX_SUBJOIN_PARTS = 3
+"""The maximum number of parts of sub-joins in conjunctions of more than ``MAX_SEARCHED_PARTS``
+parts.
+"""
 
 
 @frozen
@@ -91,7 +98,7 @@ class _Wishes:
         """Yields the sub-joins of shared parts."""
         n = len(keyed.parts)
         within = sum(1 << i for i, part in enumerate(keyed.parts) if self.is_shared(part.number))
-        most = n if n <= MOST else LARGE
+        most = n if n <= MAX_SEARCHED_PARTS else MAX_SUBJOIN_PARTS
         return (mask for mask in keyed.connected_sets(within, most) if mask & (mask - 1))
 
 
@@ -115,7 +122,7 @@ class RunningSubjoins:
     _coming: dict[Key, Tree] = field(default_factory=dict)
     _expected: list[NewQuery] = field(default_factory=list)
     _wishes: _Wishes | None = None
-    _most: int = FEW
+    _most: int = MIN_KEPT_SUBJOINS
     standing: dict[str, list[RunningConjunction]] = field(default_factory=dict)
 
     def follow(self, followed: RunningConjunction) -> None:
@@ -127,7 +134,7 @@ class RunningSubjoins:
         """Records that a query has this conjunction from now on."""
         if len(followed.conjunction.parts) > 2:
             self.standing.setdefault(followed.installer.name, []).append(followed)
-            if len(self.standing) > FEW:
+            if len(self.standing) > MIN_KEPT_SUBJOINS:
                 self.standing.pop(next(iter(self.standing)))
 
     def forget(self, name: str) -> None:
@@ -137,7 +144,7 @@ class RunningSubjoins:
     def offer(self, followed: RunningConjunction) -> None:
         """Adds a conjunction that other queries may join from now on."""
         self._new.append(followed)
-        if len(self._new) >= FEW:  # this limits the operators that are kept
+        if len(self._new) >= MIN_KEPT_SUBJOINS:  # this limits the operators that are kept
             self._learn()
 
     def expect(self, asked: NewQuery) -> None:
@@ -200,7 +207,7 @@ class RunningSubjoins:
             one.name: [
                 (number, self._key_parts(one.installer, conjunction))
                 for number, conjunction in enumerate(one.conjunctions)
-                if 1 < len(conjunction.parts) <= MANY
+                if 1 < len(conjunction.parts) <= MAX_ORDERED_PARTS
             ]
             for one in asked
         }
@@ -246,7 +253,7 @@ class RunningSubjoins:
         self._joins = {key: one for key, one in self._joins.items() if self.alive(one.at)}
         self._parts = {number: at for number, at in self._parts.items() if self.alive(at)}
         self._numbers.keep({*self._parts})
-        self._most = max(len(self._joins) + len(self._parts), FEW)
+        self._most = max(len(self._joins) + len(self._parts), MIN_KEPT_SUBJOINS)
 
     def _runs(self, part: int) -> bool:
         at = self._parts.get(part)

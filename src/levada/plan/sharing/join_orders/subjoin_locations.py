@@ -13,7 +13,7 @@ from dataclasses import replace
 from levada.plan.binding.edges import base_of
 from levada.plan.binding.installer import Installer
 from levada.plan.execution.shapes import Shape
-from levada.plan.lowering.join_order import MANY, Conjunction
+from levada.plan.lowering.join_order import MAX_ORDERED_PARTS, Conjunction
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.common_subexpressions import CommonSubexpressions
@@ -32,7 +32,7 @@ def locate_conjunctions(
     became: dict[int, Op] = {}
     _walk(root, installed, became)
     for number, conjunction in enumerate(conjunctions):
-        if not 1 < len(conjunction.parts) <= MANY:
+        if not 1 < len(conjunction.parts) <= MAX_ORDERED_PARTS:
             continue
         ops = {1 << i: part for i, part in enumerate(conjunction.parts)}
         ops |= {mask_of(tree): op for tree, op in conjunction.joined.items()}

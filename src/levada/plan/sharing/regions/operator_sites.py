@@ -29,7 +29,7 @@ from levada.plan.physical.operators import Op
 from levada.plan.sharing.regions.regions import Reach, Regions
 from levada.plan.sharing.relaxation import WHOLE, blocks
 
-FEW = 16
+MAX_EXAMINED_QUERIES = 16
 """The maximum number of queries whose measurements are examined."""
 
 
@@ -148,7 +148,7 @@ class Sites:
         """
         for mark in marks:  # the hash of the whole query is first
             for users in self._there.get(mark, {}).values():
-                for name in islice(users, FEW):
+                for name in islice(users, MAX_EXAMINED_QUERIES):
                     user = self._of[name]
                     since = {s: self.elements.get(s, 0) - user.began[s] for s in user.streams}
                     had = self.had(name)

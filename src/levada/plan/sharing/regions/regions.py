@@ -19,7 +19,7 @@ from levada.core.frozen import frozen
 from levada.errors import UsageError, near
 
 ANY = "any"
-FAR = 1.0
+DEFAULT_DISTANCE = 1.0
 """The distance of two regions without a configured delay."""
 
 
@@ -42,7 +42,7 @@ class Regions:
         if "" in (one, other) or one == other:
             return 0.0
         if not self.delays:
-            return FAR
+            return DEFAULT_DISTANCE
         return self.delays[self.names.index(one)][self.names.index(other)]
 
     def check_stream(self, stream: str, region: str) -> None:

@@ -251,7 +251,7 @@ class World:
 def test_files_are_there_as_long_as_the_last_two_manifests_name_them(
     few: int, tmp_path: Path, random_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_files, "FEW", few)
+    monkeypatch.setattr(live_files, "MAX_INLINE_NAMES", few)
     monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
     for case in range(CASES // 3):
         World(tmp_path / str(case), random_seed + case).run()

@@ -41,8 +41,8 @@ SLICES = os.environ.get("LEVADA_SLICES", "1d")
 TASK = "levada.runtime.task."
 CALLS = {
     "rows": TASK + "exchange.Exchange._count",
-    "one group": TASK + "exchange.of_one_group",
-    "packed": TASK + "exchange.Exchange.counted",
+    "one group": TASK + "exchange.mark_one_group",
+    "packed": TASK + "exchange.Exchange.group_counts",
     "blobs": "levada.runtime.placement.send_graph.ReceivedCounts.count",
     "kept": "levada.runtime.driver.epoch.count_sent",
 }

@@ -106,8 +106,8 @@ def _query(n: int, path: str, **options: Any) -> dict[str, Any]:
 
 
 def _fetch(broker: Broker, n: int) -> dict[str, Any]:
-    config = StreamConfig.of("s", broker.url("one"), format="nq", time="timestamp")
-    reader, size = KafkaReader.of(config), n // PARTITIONS
+    config = StreamConfig.from_options("s", broker.url("one"), format="nq", time="timestamp")
+    reader, size = KafkaReader.from_config(config), n // PARTITIONS
     cpu, began, count = time.process_time(), time.perf_counter(), 0
     for p in range(PARTITIONS):
         _, messages = reader.read(OffsetSplit("s", "one", p, 0, size, 127, 0))
@@ -143,9 +143,10 @@ def _through(broker: Broker, n: int, out: str) -> dict[str, Any]:
         engine.await_end()
         engine.close()
         spent, took = time.process_time() - cpu, time.perf_counter() - began
-    config = StreamConfig.of("s", url, format="csv", schema="o:string;v:string", time="timestamp")
+    schema = "o:string;v:string"
+    config = StreamConfig.from_options("s", url, format="csv", schema=schema, time="timestamp")
     _, end = broker.ends(out)
-    _, messages = KafkaReader.of(config).read(OffsetSplit("s", out, 0, 0, end, 127, 0))
+    _, messages = KafkaReader.from_config(config).read(OffsetSplit("s", out, 0, 0, end, 127, 0))
     check_count(out, len(messages), sum(k % 1000 < 100 for k in range(n)))
     return _side(n, spent, took)
 

@@ -121,7 +121,7 @@ def served(path: str = PUSH, **options: Any) -> Iterator[tuple[Engine, psutil.Pr
         with Engine(
             spark=False, checkpoint=root, keep_results=False, keep="1h", epoch="100ms"
         ) as engine:
-            engine.stream(STREAM, StreamConfig.of(STREAM, path, **options))
+            engine.stream(STREAM, StreamConfig.from_options(STREAM, path, **options))
             engine.register(QUERY, name="q")
             engine.start()
             made = bind_socket("127.0.0.1", 0)

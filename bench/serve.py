@@ -53,7 +53,7 @@ def run(scale: float, stepped: bool) -> Result:
             engine.start()
             with _feeding(root / "s"), _served(root / "ck") as (process, port):
                 measured = _measure(process, port, clients, reports)
-        index = Cursor(root / "ck").more()
+        index = Cursor(root / "ck").read_new()
         first, then = (_told(found, index, reports) for found in measured)
         return Result("serve", first | {"stopped": then})
 

@@ -23,7 +23,7 @@ from levada.kernels.time import (
 def _params() -> window_intervals.Params:
     """A window on close and one per element."""
     close = Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000)
-    return window_intervals.Params.of((close, Window(WindowKind.RANGE, range=60_001)))
+    return window_intervals.Params.from_windows((close, Window(WindowKind.RANGE, range=60_001)))
 
 
 def enter(n: int) -> Case:

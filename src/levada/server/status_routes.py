@@ -42,7 +42,7 @@ async def health(request: Request) -> Response:
     said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
     said["read_only"] = server.settings.read_only
     tokens = request.app.state.door.tokens
-    if tokens.asked and Role.ADMIN in token_of(request).roles:
+    if tokens.requires_tokens and Role.ADMIN in token_of(request).roles:
         said["token_faults"] = tokens.now().sentences()
     return Json(said, 200 if there and (runs or server.settings.read_only) else 503)
 

@@ -1,4 +1,6 @@
-"""``levada`` and ``python -m levada``: the command line, whose modules take half a second."""
+"""The entry of ``levada`` and ``python -m levada``: it loads the command line's modules, which
+takes half a second.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-INTERRUPTED = 130  # as shells say it of what SIGINT ended
+INTERRUPTED = 130  # the exit code of shells after SIGINT
 GARBAGE_THRESHOLD = 50_000
-"""Objects made and not freed after which garbage is looked for. Modules that are loaded later make
-half a million that stay; to look through them again and again was a tenth of a short run.
+"""The number of new objects after which the garbage collector runs. Modules that are loaded later
+make half a million lasting objects; scanning these again and again took a tenth of a short run.
 """
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code. A crash in native code prints the stacks."""
+    """Runs the command line. Returns the exit code. A crash in native code prints the stacks."""
     with suppress(RuntimeError, ValueError, OSError):  # standard error is closed or not a file
         faulthandler.enable()
     try:
@@ -27,8 +29,8 @@ def main() -> int:
 
 
 def _load() -> Callable[[], int]:
-    """The command line's modules. What they make stays as long as the process: it is not looked
-    through for garbage, neither now nor later.
+    """Imports the command line. Its objects stay for the whole process, so the garbage collector
+    never scans them.
     """
     gc.disable()
     gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])

@@ -4,33 +4,33 @@
     ├── UsageError            a wrong option, app file, name or call                     exit 2
     ├── QueryError            a query text that cannot be registered, with its position  exit 2
     │   ├── QuerySyntaxError        the text does not parse
-    │   ├── UnsupportedError        valid, but not there yet: names the feature
+    │   ├── UnsupportedError        valid, but not supported yet: names the feature
     │   ├── UnknownNameError        an unknown prefix, stream, graph, function, column
     │   └── QueryFailureError       code of Levada fails on the text
     ├── SourceError           a stream or static file that cannot be read                exit 1
     │   ├── MissingError            the path of a stream names nothing               exit 2
-    │   ├── FileFault               one file of a stream: it is a dead letter, the run goes on
-    │   ├── AwayError               a broker that does not answer: it is waited for
-    │   └── LostError               offsets that are gone before they were read
+    │   ├── FileFault               one file of a stream: a dead letter, and the run continues
+    │   ├── AwayError               a broker that does not answer: the engine waits
+    │   └── LostError               offsets that were deleted before they were read
     ├── PromiseError          a stream breaks a promise: its queries are suspended
     ├── SinkError             results that cannot be written                             exit 1
-    │   ├── TargetAwayError         where they go does not answer: it is waited for
-    │   └── TargetTakenError        another engine writes there
+    │   ├── TargetAwayError         a target that does not answer: the engine waits
+    │   └── TargetTakenError        another engine writes to the target
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     │   ├── DamagedError            a file of it is missing, cut short or altered
     │   └── OvertakenError          another engine has taken it over                     exit 4
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
-         ├── LostTaskError        tasks, or what they sent, are lost: the epoch is run again
+         ├── LostTaskError        tasks, or their sent rows, are lost: the epoch runs again
          ├── ExcessError          an operator makes too much: its query is suspended
-         ├── EvaluationError      code of Levada fails on a query: that is suspended
+         ├── EvaluationError      code of Levada fails on a query: it is suspended
          ├── ManyReportsError     too many reports for one epoch: it ends earlier
          └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 
 A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
 
-Messages quote what users and clients send. So their length has a bound (``MAX_MESSAGE``), and a
-line of a query's text is quoted around the place alone (``MAX_QUOTED``).
+Messages quote texts of users and clients. So their length has a bound (``MAX_MESSAGE``), and of a
+long line of a query's text they quote only the surroundings of the place (``MAX_QUOTED``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_QUOTED = 80  # characters of a long line of a text, and of a name that is co
 MAX_LINE = 200  # characters of a line that is shown whole
 
 SHARED = "Every host must see it under this path: put it on storage that all of them share."
-"""What to do where an executor does not see what the driver sees."""
+"""The remedy if an executor does not see a path of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class Span:
 
 
 class LevadaError(Exception):
-    """The root. ``message`` is one sentence for people; ``hint`` says what to do, or is empty."""
+    """The root of the errors. ``message`` is one sentence for people; ``hint`` says what to do, or
+    is empty.
+    """
 
     exit_code = 1
 
@@ -68,7 +70,7 @@ class LevadaError(Exception):
         return f"{self.message} {self.hint}" if self.hint else self.message
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback: the sentence."""
+        """Returns the sentence that IPython shows in place of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -81,8 +83,8 @@ class UsageError(LevadaError):
 class QueryError(LevadaError):
     """A query text that cannot be registered.
 
-    ``span`` is where (or None), ``expected`` what could have stood there, ``text`` the whole query
-    text.
+    ``span`` is the place (or None), ``expected`` the tokens that could be there, ``text`` the whole
+    query text.
     """
 
     exit_code = 2
@@ -114,23 +116,23 @@ class QueryError(LevadaError):
 
 
 class QuerySyntaxError(QueryError):
-    """The text does not parse."""
+    """A text that does not parse."""
 
 
 class UnsupportedError(QueryError):
-    """A feature that is not there yet; the message names it."""
+    """A feature that Levada does not support yet; the message names it."""
 
 
 class UnknownNameError(QueryError):
-    """An unknown prefix, stream, graph, function or column; the hint says what is known."""
+    """An unknown prefix, stream, graph, function or column; the hint lists the existing names."""
 
 
 class QueryFailureError(QueryError):
-    """Code of Levada failed on a text: a fault of Levada, which refuses the query."""
+    """A text on which code of Levada failed: a fault of Levada, which refuses the query."""
 
     @classmethod
     def from_error(cls, error: Exception, text: str) -> QueryFailureError:
-        """The refusal of a text on which an error was raised.
+        """Returns the refusal of a text on which ``error`` was raised.
 
         >>> print(QueryFailureError.from_error(KeyError("x"), "SELECT * {}"))
         Levada failed on this query with KeyError: 'x'.
@@ -147,29 +149,31 @@ class SourceError(LevadaError):
 
 
 class MissingError(SourceError):
-    """The path of a stream, or of a file to look at, names no file or folder: a wrong use."""
+    """A path of a stream, or of a file to inspect, without a file or folder there: a wrong use."""
 
     exit_code = 2
 
 
-# an answer, too: among the files of a folder one such becomes a dead letter
+# not an error in a folder of files: there the file becomes a dead letter
 class FileFault(SourceError):  # noqa: N818
-    """A file of a stream that is not what its name or the stream's columns say. ``other``: it is
-    gone, or another one than the driver has found.
+    """A file of a stream that does not match its name or the stream's columns. ``other``: the file
+    is gone, or differs from the one that the driver listed.
     """
 
     other = False
 
 
 class AwayError(SourceError):
-    """What a stream is read from does not answer: it is waited for."""
+    """A source of a stream that does not answer: the engine waits for it."""
 
 
 class LostError(SourceError):
-    """What a stream was to read is there no more; ``epoch`` is which one was to read it."""
+    """Input of a stream that was deleted before it was read. Its message can name the epoch
+    (``with_epoch``).
+    """
 
     def with_epoch(self, epoch: int) -> LostError:
-        """The error, with the epoch."""
+        """Returns the error with the epoch that was to read the input."""
         return LostError(f"Epoch {epoch}: {self.message}", hint=self.hint)
 
 
@@ -186,11 +190,11 @@ class SinkError(LevadaError):
 
 
 class TargetAwayError(SinkError):
-    """Where results go does not answer: it is waited for."""
+    """A target of results that does not answer: the engine waits for it."""
 
 
 class TargetTakenError(SinkError):
-    """Where results go another engine writes, which has shut this one out."""
+    """A target of results to which another engine writes, which has shut this one out."""
 
 
 class CheckpointError(LevadaError):
@@ -202,30 +206,32 @@ class DamagedError(CheckpointError):
 
 
 class OvertakenError(CheckpointError):
-    """Another engine has taken over the checkpoint: this one commits and publishes no more."""
+    """A checkpoint that another engine has taken over: this engine commits and publishes no
+    more.
+    """
 
     exit_code = 4
 
 
 class JavaError(LevadaError):
-    """No usable Java."""
+    """A missing or unusable Java."""
 
 
 class EngineError(LevadaError):
-    """The engine stopped because of a failure."""
+    """A failure that stopped the engine."""
 
 
 class LostTaskError(EngineError):
-    """A task of Spark's ended without a word, or what it has sent is lost: it may have died of what
-    it read, or its executor is gone. The epoch is run again.
+    """A task of Spark that ended without an error, or whose sent rows are lost. Its input may have
+    killed it, or its executor is gone. The epoch is run again.
     """
 
 
 class ExcessError(EngineError):
     """An operator that makes more than a query may have.
 
-    ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is;
-    ``limit``: which of the limits it is (``levada.core.query_limits.QueryLimits``).
+    ``node`` and ``member`` are its place in the plan, from which the driver derives the query.
+    ``limit``: the exceeded limit (``levada.core.query_limits.QueryLimits``).
     """
 
     def __init__(
@@ -236,9 +242,9 @@ class ExcessError(EngineError):
 
 
 class EvaluationError(EngineError):
-    """Code of Levada that failed on a query: the engine suspends the query and goes on.
+    """Code of Levada that failed on a query: the engine suspends the query and continues.
 
-    ``node`` is the operator in the plan (-1: not known), ``place`` the file and line of Levada.
+    ``node`` is the operator in the plan (-1: unknown), ``place`` the file and line of Levada.
     """
 
     def __init__(self, message: str, *, node: int = -1, place: str = "") -> None:
@@ -249,8 +255,8 @@ class EvaluationError(EngineError):
 class ManyReportsError(EngineError):
     """An epoch with more reports than may be made at once.
 
-    ``until``: where it is to end (ms); ``width``: how much time it then covers; ``end``: up to
-    where there are the reports that were counted.
+    ``until``: the new end of the epoch (ms). ``width``: the time that it then covers. ``end``: the
+    end of the counted reports.
     """
 
     def __init__(self, message: str, *, until: int = 0, width: int = 1, end: int = 0) -> None:
@@ -259,11 +265,11 @@ class ManyReportsError(EngineError):
 
 
 class OverMemoryError(EngineError):
-    """A task that would hold more than ``--memory`` lets it have: its epoch becomes smaller.
+    """A task that would hold more than ``--memory`` allows: its epoch becomes smaller.
 
-    ``held``: bytes of rows; ``middle``: an instant between those up to which the streams were and
-    would be complete (ms; None: there is none), ``width``: how much time an epoch up to there
-    covers, ``end``: up to where they would be.
+    ``held``: bytes of rows. ``middle``: an instant between the present and the planned completeness
+    of the streams (ms; None without one). ``width``: the time that an epoch up to there covers.
+    ``end``: the planned completeness.
     """
 
     def __init__(
@@ -280,16 +286,16 @@ class OverMemoryError(EngineError):
 
 
 def point_at(text: str, span: Span) -> list[str]:
-    r"""The line of a text that has a place, and below it a caret at the place. Of a long line the
-    characters around the place are shown; one that is not printable is a question mark.
+    r"""Returns the line of a text with a place, and below it a caret at the place. Of a long line
+    it shows the characters around the place. Unprintable characters become question marks.
 
-    >>> print("\n".join(pointed("SELECT *\n{ ?s }", Span(2, 6))))
+    >>> print("\n".join(point_at("SELECT *\n{ ?s }", Span(2, 6))))
       { ?s }
            ^
-    >>> pointed(500 * "-" + "?x" + 500 * "-", Span(1, 501))[0] == f"  ..{40 * '-'}?x{38 * '-'}.."
+    >>> point_at(500 * "-" + "?x" + 500 * "-", Span(1, 501))[0] == f"  ..{40 * '-'}?x{38 * '-'}.."
     True
     """
-    # as lines are counted: str.splitlines knows more line ends
+    # str.splitlines would split at other characters, too
     source = text.rstrip("\n").split("\n")
     line = source[min(span.line, len(source)) - 1].rstrip("\r")
     first, last = 0, len(line)
@@ -304,7 +310,7 @@ def point_at(text: str, span: Span) -> list[str]:
 
 
 def errno_of(error: BaseException | None) -> int:
-    """The number of the system's error from which an error comes; 0: there is none.
+    """Returns the number of the system's error that caused an error; 0 without one.
 
     >>> errno_of(OSError(28, "No space left on device")), errno_of(UsageError("No."))
     (28, 0)
@@ -317,9 +323,9 @@ def errno_of(error: BaseException | None) -> int:
 
 
 def shorten(text: str, most: int = MAX_MESSAGE) -> str:
-    """A text of at most so many characters: of a longer one the beginning and the end.
+    """Returns a text of at most ``most`` characters: of a longer one the beginning and the end.
 
-    >>> shortened("It is short."), shortened(100 * "a" + 100 * "b", 26)
+    >>> shorten("It is short."), shorten(100 * "a" + 100 * "b", 26)
     ('It is short.', 'aaaaaaaaaaa .. bbbbbbbbbbb')
     """
     if len(text) <= most:
@@ -329,8 +335,8 @@ def shorten(text: str, most: int = MAX_MESSAGE) -> str:
 
 
 def unreadable(path: object, reason: str, *, way: str = "") -> CheckpointError:
-    """What is wrong with a file of a checkpoint, and what to do. ``way``: what else may be done,
-    where going back to the manifest before mends nothing.
+    """Returns the error for a damaged file of a checkpoint. ``way``: another remedy, if going back
+    to the previous manifest does not help.
 
     >>> print(unreadable("ck/levada.json", "it is altered"))
     The checkpoint's file ck/levada.json cannot be read: it is altered. Go on from a copy of the \
@@ -344,7 +350,8 @@ checkpoint, or start anew in an empty folder.
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A sentence with the near misses of ``name`` among ``known``, or with what is known.
+    """Returns a sentence with the near misses of ``name`` among ``known``, or with all of
+    ``known``.
 
     >>> near("formt", ["format", "path"])
     'Did you mean format?'

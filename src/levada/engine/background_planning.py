@@ -1,19 +1,16 @@
-"""Plans the requested additions and removals of queries on a thread of its own, while epochs
-continue with the previous plan.
+"""The planning of added and removed queries on a thread, while epochs continue with the previous
+plan.
 
-    begin   -> the thread registers the texts in a copy of the registry and makes the next plan
-    take    -> the plan, once it is made: the loop adopts it between two epochs
+    begin   -> the thread registers the texts in a copy of the registry and builds the next plan
+    take    -> the finished plan: the loop adopts it between two epochs
 
-Elements that arrive meanwhile are read without the new queries. So the queries must begin behind
-all that their streams have said when the plan is adopted. If they do not, they are planned again
-with a margin, and the last time no epoch runs until the plan is made. If that would take long, the
-request is refused.
+New queries must begin after all elements that their streams have at the adoption, since epochs read
+those without them. Otherwise they are planned again with a margin. At the last attempt no epoch
+runs until the plan is ready; a request for which that would take long is refused.
 
 If the loop itself must plan meanwhile (a query is suspended), it preempts the thread, and the
-requests are planned again.
-
-A thread that takes more seconds of CPU than it may is interrupted, and its request is refused.
-While it works, threads hand over Python's lock each 0.1 ms, so an epoch is delayed by little.
+requests are planned again. A thread over its limit of CPU seconds is interrupted and its request
+refused. While it works, threads hand over Python's lock each 0.1 ms, which delays an epoch little.
 """
 
 from __future__ import annotations
@@ -64,7 +61,8 @@ class PreemptedError(OutOfTimeError):
 
 @dataclass
 class Trial:
-    """Requests that are planned together, in a copy of the registry after ``edits`` changes.
+    """A set of requests that are planned together, in a copy of the registry after ``edits``
+    changes.
 
     ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
     event time by which the queries begin later. ``static``: the version of the static files.
@@ -89,12 +87,12 @@ class Trial:
 
     @property
     def names(self) -> list[str]:
-        """The names of the added queries."""
+        """Returns the names of the added queries."""
         return [query.name for queries in self.added.values() for query in queries]
 
     @property
     def dropped(self) -> list[str]:
-        """The names of the removed queries, also of those that others replace."""
+        """Returns the names of the removed queries, also of those that others replace."""
         return [r.drop for r in self.requests if r.drop and r.id in self.added]
 
     def again(self, lag: int) -> Trial:
@@ -105,12 +103,12 @@ class Trial:
 
     @property
     def is_last_attempt(self) -> bool:
-        """Whether epochs wait for the plan."""
+        """Returns whether epochs wait for the plan."""
         return self.attempt >= MAX_ATTEMPTS
 
     @property
     def is_too_late(self) -> bool:
-        """Whether epochs would have to wait too long for the plan."""
+        """Returns whether epochs would have to wait too long for the plan."""
         return self.is_last_attempt and self.seconds > MAX_PAUSE
 
 
@@ -146,8 +144,8 @@ class Work:
 
     @property
     def is_over(self) -> bool:
-        """Whether the thread has ended. Call it regularly: the call interrupts a thread that is
-        over its limit.
+        """Returns whether the thread has ended. Call it regularly: the call interrupts a thread
+        that is over its limit.
         """
         if not self._thread.is_alive():
             return True
@@ -173,8 +171,8 @@ class Work:
 
 
 class PlanningAhead:
-    """Runs one trial at a time on a thread, and parses texts for the next trials on other threads.
-    Calls ``wake`` when a thread ends.
+    """The threads that plan one trial at a time and parse texts for the next trials. They call
+    ``wake`` at their ends.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -186,7 +184,7 @@ class PlanningAhead:
         self.preempted = 0  # trials in a row
 
     def begin(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
-        """Plans a trial. ``plan`` makes the plan, or records why the requests are refused."""
+        """Plans a trial. ``plan`` builds the plan, or records the reason of a refusal."""
         self.wait()
         for request in trial.requests:
             if (parsing := self._parsing.pop(request.id, None)) is not None:
@@ -195,12 +193,12 @@ class PlanningAhead:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a trial is being planned."""
+        """Returns whether a trial is being planned."""
         return self._work is not None and not self._work.is_over
 
     @property
     def has_trial(self) -> bool:
-        """Whether a trial is being planned, or is over and not yet taken."""
+        """Returns whether a trial is being planned, or is over and not yet taken."""
         return self._trial is not None
 
     def wait(self) -> None:
@@ -228,7 +226,7 @@ class PlanningAhead:
 
     def choose(self, requests: Sequence[Request]) -> list[Request]:
         """Chooses the requests of the next trial: all those with short texts, or one with long
-        texts, in turn. Long texts are parsed first, on threads of their own.
+        texts, in turn. Long texts are parsed first, on separate threads.
         """
         there = {request.id for request in requests}
         self._parsing = {name: work for name, work in self._parsing.items() if name in there}
@@ -247,7 +245,9 @@ class PlanningAhead:
 
 
 class Parsing:
-    """Parses the texts of a request into ``trees``. A text that cannot be parsed gets no tree."""
+    """The parsing of a request's texts into ``trees``. A text that cannot be parsed gets no
+    tree.
+    """
 
     def __init__(self, request: Request, wake: Callable[[], None]) -> None:
         self.trees: dict[tuple[str, str | None], Tree] = {}

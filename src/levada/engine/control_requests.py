@@ -1,14 +1,14 @@
 """Requests of other processes to a running engine, executed between epochs
 (docs/decisions/0021-requests-are-files.md).
 
-    restore  -> at the start: queries that requests added come, those that they dropped go; what
-                they gave static graphs is there again
-    take     -> each new request is done in the registry or refused; the ledger makes that durable
-    answer   -> when the plan is made: says so, and the requests are no more
+    restore  -> at the start: brings back added queries, dropped ones stay out, and static graphs
+                get the content that requests sent
+    take     -> executes each new request in the registry or refuses it; the ledger records that
+    answer   -> answers requests whose plan is ready, and deletes them
 
-A request that is found in the ledger has been done or refused in another life, and is only
-answered. The loop's thread asks all three; without a request a look costs one list of a folder, ten
-times a second at the most.
+A request in the ledger was executed or refused by an earlier process, and is only answered. All
+three run on the loop's thread. Without a request a look costs a listing of one folder, at most ten
+times a second.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ from levada.plan.topology.trial_planning import too_large
 from levada.runtime.driver.query_catalog import Registered
 
 LOOK = 0.1  # s between two looks
-MOST_OVER = 1000  # queries that came while the engine ran and have ended, that are remembered
+MOST_OVER = 1000  # ended queries in the ledger that were added while the engine ran
 
 
 class Requests:
-    """Executes the requests to one engine, and keeps its ledger."""
+    """The requests to one engine, which it executes, and the engine's ledger."""
 
     def __init__(self, root: Path, inputs: Inputs, streams: Streams) -> None:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
@@ -72,7 +72,7 @@ class Requests:
         self._expiry = QueryExpiry(inputs.registry)
         # the queries that the program registered before the start
         self._program_queries: frozenset[str] = frozenset()
-        self._replaced: list[str] = []  # by what the program gives under their names
+        self._replaced: list[str] = []  # by the program's queries of the same names
         self._restored = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
@@ -96,11 +96,11 @@ class Requests:
 
     def _remove_dropped(self) -> None:
         """Removes queries that the program declares again unchanged after a request dropped them.
-        Changed queries are no longer dropped.
+        Drops of changed queries end.
         """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, str] = {}
-        for name, identity in ledger.dropped.items():  # readers went before their makers
+        for name, identity in ledger.dropped.items():  # readers are before their makers
             if name in queries and queries[name].identity == identity:
                 try:
                     self._registry.remove(name)
@@ -122,12 +122,12 @@ class Requests:
         """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, EndedQuery] = {}
-        for name, over in ledger.over.items():  # readers went before their makers
+        for name, over in ledger.over.items():  # readers are before their makers
             if name in queries and _identity_hash(queries[name].identity) == over.identity:
                 try:
                     self._registry.remove(name)
                 except UsageError:
-                    continue  # another query reads it now, and it says nothing
+                    continue  # another query reads it now, and it reports nothing
                 kept[name] = over
         if kept != ledger.over:
             ledger.over = kept
@@ -144,7 +144,7 @@ class Requests:
             self._ledger.added = kept
             self._replaced = [each.name for each in others]
             write_ledger(self._root, self._ledger)
-        for each in self._ledger.added:  # makers came before their readers
+        for each in self._ledger.added:  # makers are before their readers
             if each.name not in queries:
                 asked = QueryRequest(each.text, each.name, each.dialect, each.options)
                 try:
@@ -184,8 +184,8 @@ class Requests:
         if now - self._looked < LOOK:
             return []
         self._looked = now
-        statics = self._statics  # what the program itself has replaced is the program's
-        with self._registry.lock:  # the program's threads write of streams
+        statics = self._statics  # content that the program replaced is no longer the ledger's
+        with self._registry.lock:  # the program's threads write the ledger's streams
             self._write_replacements(
                 [g for g in self._ledger.given if statics.names(g.graph) == [g.copy]]
             )
@@ -260,7 +260,7 @@ class Requests:
             if request.drop and request.add:
                 return self._replace(request, last)
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
-        except Exception as error:  # the engine goes on, whatever is asked of it
+        except Exception as error:  # no request ends the engine
             return self._refusal(error)
 
     def _refusal(self, error: BaseException) -> Answer:
@@ -284,7 +284,7 @@ class Requests:
                 return Answer(refused=refused, exit_code=1, errno=-1)
 
     def _check_owner(self, request: Request) -> None:
-        """Raises ``UsageError`` if the request removes something that its owner does not own."""
+        """Raises ``UsageError`` if the request removes something that another token added."""
         ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
         owners = [s.owner for s in ledger.streams if s.name == request.leave]
         if request.drop:
@@ -536,7 +536,7 @@ def _identity_hash(identity: str) -> str:
 
 
 def _is_same_query(added: Added, query: Registered) -> bool:
-    """Whether a query equals the added one."""
+    """Returns whether a query equals the added one."""
     return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
 
 

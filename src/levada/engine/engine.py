@@ -1,5 +1,5 @@
-"""The engine: streams, static data and queries in; results out. A facade: what it has been told is
-in the ``Registry``, what runs it is the ``Driver``.
+"""The engine: streams, static data and queries in; results out. It is a facade: the ``Registry``
+has the declarations, and the ``Driver`` runs them.
 
     with levada.Engine() as engine:
         engine.stream("http://example.org/temp", "temp.nt")
@@ -8,9 +8,9 @@ in the ``Registry``, what runs it is the ``Driver``.
         for report in hot.results():
             print(report.time, report.rows)
 
-Queries and streams come and go while the engine runs; each change takes effect with the next
-epoch. ``start`` runs until ``stop``; with ``once`` until all that is there has been read.
-Everything that survives is in the checkpoint (a temporary one if none is given).
+Streams and queries can be added and removed while the engine runs; each change takes effect with
+the next epoch. ``start`` runs until ``stop``, or with ``once`` until all existing input is read.
+All durable data are in the checkpoint (a temporary one without ``checkpoint``).
 """
 
 from __future__ import annotations
@@ -82,33 +82,38 @@ NO_SPARK = "none"
 
 
 class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistrationApi):
-    """Continuous queries on Spark.
+    """An engine of continuous queries on Spark.
 
-    ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
-    this process without Spark, as the master ``none`` says too. One of our own starts beside the
-    first epochs, which are run in this process until it is there; what hinders it ends the engine.
-    ``checkpoint``: a folder that survives, or ``s3://BUCKET/PREFIX``; None for a temporary one.
-    ``epoch``: the least time between the starts of two epochs (ms, or "1s"); None: as short as
-    keeps the fixed cost of epochs below half a core; 0: at once.
-    ``epoch_rows``: the most elements in one. ``delay``: within which results are to come ("250ms"):
-    epochs have no more elements than lets them, and begin a quarter of it apart.
-    ``sink``: where results are published beside the Python readers.
-    ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
-    schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
-    epoch; one that would make more is suspended; ``limits``: what else one query may have
-    ("bytes=100MB,reports=1000000"). ``memory``: what a task may have of its own ("512MB"), whatever
-    windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
-    each other, by slices of event time (1d, 1mo, "1d,groups=65536"), for ``levada graph export``.
-    ``sharing``: what queries share, off, exact, containment or relax; ``join``: the form of joins
-    of three and more parts, binary, multiway, auto or replicated. ``regions``: names, or a machine
-    file, for ``region`` of streams and queries; ``share_limit``: rows of state of a join, above
-    which newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
-    ("1h,256MB"). ``place``: a placement file, by which work goes to executors. ``balance``: whether
-    groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
-    file, to whose processors Spark's workers on this host are bound. ``watchdog``: ends the process
-    with exit code 5 when an operator does not come to its end; else the engine warns.
-    ``checkpoint_mode``: who may look into the checkpoint (owner, group, all); a new one is its
-    owner's alone.
+    - ``spark``: a session to use. None: the engine starts a session with the URL ``master``. False,
+      or the master ``none``: epochs run in this process without Spark. While a session of the
+      engine starts, this process runs the first epochs; a failed start ends the engine.
+    - ``checkpoint``: a durable folder, or ``s3://BUCKET/PREFIX``; None for a temporary one.
+    - ``epoch``: the least time between the starts of two epochs (ms, or "1s"). None: as short as
+      keeps the fixed cost of epochs below half a core. 0: at once.
+    - ``epoch_rows``: the most elements of an epoch.
+    - ``delay``: the target latency of results ("250ms"). It bounds the elements of epochs, which
+      begin a quarter of it apart.
+    - ``sink``: where results are published, in addition to the Python readers.
+    - ``entailment``: none, rdfs or owl for queries without that option. ``ontology``: its files,
+      else the schema triples of static data.
+    - ``max_rows``: the most rows that an operator of a query may make in an epoch; a query above it
+      is suspended. ``limits``: other limits of one query ("bytes=100MB,reports=1000000").
+    - ``memory``: the most memory of a task ("512MB"), apart from window contents. Epochs shrink to
+      stay below it.
+    - ``slices``: counts the traffic between tasks, by slices of event time (1d, 1mo,
+      "1d,groups=65536"), for ``levada graph export``.
+    - ``sharing``: how queries share work: off, exact, containment or relax. ``share_limit``: rows
+      of state of a join above which new queries do not relax it (0: any).
+    - ``join``: the form of joins of three and more parts: binary, multiway, auto or replicated.
+    - ``regions``: names, or a machine file, for ``region`` of streams and queries.
+    - ``keep``: how long results stay for other processes ("1h,256MB").
+    - ``place``: a placement file, which assigns work to executors. ``balance``: whether groups move
+      to idle executors (off, on, "on,choice=random", a mapping). ``pin``: a machine file with
+      processors, to which Spark's workers on this host are bound.
+    - ``watchdog``: ends the process with exit code 5 when an operator does not finish; else the
+      engine warns.
+    - ``checkpoint_mode``: who may read the checkpoint (owner, group, all). A new one is the owner's
+      only.
     """
 
     _checkpoint: Checkpoint | None = None
@@ -164,7 +169,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.parse(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
-        self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may stand elsewhere
+        self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may run elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)
         self._registry.guard = cpu_guard
         self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
@@ -177,7 +182,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._held, self._closing = register_cleanup(self, self.root if self.temporary else None)
         self._held.callback(self._spools.stop)
 
-    # -- what there is --
+    # -- static data and queries --
 
     def static(
         self, source: StaticSource, graph: str | None = None, format: str | None = None, *,
@@ -219,13 +224,16 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         """Registers a query, before or while the engine runs. Raises ``QueryError`` if that is
         impossible.
 
-        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql. None: the engine detects
-        the dialect from the text. ``said``: options by their words
-        (``plan.logical.query_options.WORDS``), in place of ``options``. A query that is added while
-        the engine runs gives the results of a fresh run over the elements after the largest event
-        time that its streams had seen. ``sink``: called with each report (``Query.subscribe``).
-        ``out``, ``format``, ``terms``, ``overwrite``, ``as_``: files, as the command line's options
-        of these names.
+        - ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql. None: the engine detects
+          the dialect from the text.
+        - ``said``: options by their words (``plan.logical.query_options.WORDS``), in place of
+          ``options``.
+        - ``sink``: called with each report (``Query.subscribe``).
+        - ``out``, ``format``, ``terms``, ``overwrite``, ``as_``: files, as the command line's
+          options of these names.
+
+        A query that is added while the engine runs ignores elements up to the largest event time of
+        its streams so far. Over later elements it gives the results of a fresh run.
         """
         chosen = options or options_of(said)
         files = Files.from_options(out, format, terms=terms, overwrite=overwrite, shape=as_)
@@ -328,8 +336,8 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         )
 
     def _open(self, *, locked: bool = True, behind: int | None = None) -> Checkpoint:
-        """Opens the checkpoint for this engine; ``start`` does that, too. ``locked``: only if no
-        one holds the lock. ``behind``: only if it is this process's turn. Raises
+        """Opens the checkpoint for this engine, as ``start`` does. ``locked``: only if no other
+        engine holds the lock. ``behind``: only if it is this process's turn. Raises
         ``CheckpointError``.
         """
         if self._checkpoint is None:
@@ -346,7 +354,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
                 )  # fmt: skip
             except DamagedError as error:
                 raise with_rollback_hint(self.root, error) from error
-            # of as many cores the model has chosen; a cluster's are known when its executors are
+            # a choice of the model for as many cores holds; a cluster's cores are unknown yet
             kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == available_cores
             if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):
                 self._checkpoint.tables.deal(partitions)
@@ -411,11 +419,13 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
             self.stop()
             self._close()
 
-    # -- for the command line and for query handles: what the runtime knows --
+    # -- for the command line and for query handles --
 
     @property
     def _publication(self) -> Publication:
-        """The publication of results."""
+        """Returns the publication of results. Raises ``UsageError`` before the start, and for a
+        temporary checkpoint after ``close``.
+        """
         if not self._closing.alive and self.temporary:
             raise UsageError(
                 "The engine is closed: its results went with its temporary folder.",

@@ -1,11 +1,11 @@
-"""The driver of a started engine: chooses the epoch loop's next step, and decides when the run is
-over.
+"""The driver of a started engine: it chooses the epoch loop's next step, and decides when the run
+is over.
 
-    next   -> the plan for the queries as they are now, then the epoch that is due, if one is
+    next   -> the plan for the current queries, then the next epoch, if one is due
     run    -> that epoch, to its publication
-    over   -> everything that was to be read is read and published
+    over   -> all input is read and all results are published
 
-The loop's thread asks and runs; users' threads change the ``Registry`` and wake it.
+The loop's thread calls these; users' threads change the ``Registry`` and wake it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ from levada.runtime.warmup_executor import WarmupExecutor
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
 MOST_BYTES_HERE = 256 << 20
-TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
+TWICE = 2  # deaths of an epoch, not by its input, before its queries are tested separately
 MOST_STATIC_HERE = 16 << 20  # bytes
 UNCOUNTED = "What queries have over several epochs is counted anew, since Levada has failed on it:"
 MAX_IDLE_EPOCHS = 10
@@ -99,9 +99,9 @@ IDLE_EPOCHS = (
 
 
 class Driver:
-    """Runs the epochs of one engine on its checkpoint. Calls ``tell`` with each manifest after its
-    publication. ``executor``: requested once nothing prevents a start. ``end``: how the watchdog
-    ends the process (None: it warns).
+    """The epochs of one engine on its checkpoint. ``tell``: called with each manifest after its
+    publication. ``executor``: called once nothing prevents a start. ``end``: how the watchdog ends
+    the process (None: it warns).
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Driver:
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
         self._spools, self._tempo = inputs.spools, tempo
-        self.before = checkpoint.last  # this run
+        self.before = checkpoint.last  # the last manifest of earlier runs
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
         self._compare_streams(checkpoint)
         self.streams.restore()
@@ -227,30 +227,30 @@ class Driver:
 
     @property
     def _catalog(self) -> Catalog:
-        """The catalog, once no other thread plans."""
+        """Returns the catalog, once no other thread plans."""
         self._ahead.preempt()
         return self._own_catalog
 
     @property
     def once(self) -> bool:
-        """Whether the run reads only the input that existed at its start."""
+        """Returns whether the run reads only the input that existed at its start."""
         return self._tempo.once
 
     @property
     def last(self) -> Manifest:
-        """The last manifest."""
+        """Returns the last manifest."""
         return self.epochs.last
 
     @property
     def awaits(self) -> str:
-        """The condition for which epochs wait: "" if there is none, or if it is unknown."""
+        """Returns the condition for which epochs wait; "" without one, or if it is unknown."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
         reasons = (self._awaits or self._held_by, *self._unavailable_sources().values())
         return " ".join(each for each in reasons if each)
 
     def _unavailable_sources(self) -> dict[str, str]:
-        """Returns the streams whose sources do not respond, with the reasons."""
+        """Returns the reasons why sources do not respond, by stream."""
         return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
     def await_end(self, timeout: float | None = None) -> bool:
@@ -271,7 +271,7 @@ class Driver:
         interval.
 
         The input is looked up after the plan. Queries that arrive between the two would miss later
-        elements, so the answer is dropped and the loop asks again with their plan.
+        elements, so the epoch is dropped and the loop chooses again with their plan.
         """
         self.epochs.checkpoint.reign.check()
         self._spools.check()
@@ -294,7 +294,7 @@ class Driver:
         if intention is None:
             if self._is_over() and self._is_delivered():
                 if self._late is not None:
-                    # whether there is a Java does not go by who was first
+                    # a missing Java fails a run even if the epochs ended before Spark's start
                     self._late.await_requirements()
                 self.loop.request_stop()
             return None
@@ -306,13 +306,13 @@ class Driver:
         return msgspec.json.encode(intention).decode()
 
     def _take_requests(self) -> None:
-        """Executes requests, and makes the next plan. Plans with added or dropped queries are made
-        ahead while epochs continue.
+        """Executes requests, and builds the next plan. Plans with added or dropped queries are
+        built ahead while epochs continue.
         """
         if not self._ahead.is_busy:
             self._adopt()
         changes: list[Request] = []
-        busy = self._ahead.has_trial  # also one that has ended since, and is adopted the next time
+        busy = self._ahead.has_trial  # also one that just ended; the next call adopts it
         if not busy:
             goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
             changes = self._requests.take(self.last, ahead=goes_on)
@@ -526,8 +526,8 @@ class Driver:
             raise failure from error
 
     def _is_over(self) -> bool:
-        """Whether everything is read and published. That happens only with ``once``, or if the run
-        had ended.
+        """Returns whether everything is read and published. That happens only with ``once``, or if
+        the run had ended.
         """
         last = self.last
         if last.ended or not self._tempo.once:
@@ -540,15 +540,15 @@ class Driver:
         )
 
     def _is_delivered(self) -> bool:
-        """Whether all outputs have everything."""
+        """Returns whether all outputs have everything."""
         self._held_by = self.publication.output_behind()
         return not self._held_by
 
     def _may_run(self, text: str) -> bool:
-        """Whether an epoch may run now. Until Spark is up only small epochs run, in this process.
+        """Returns whether an epoch may run now. Until Spark is up only small epochs run, in this
+        process.
 
-        The epoch is not made smaller for that, since lateness would then depend on the start of
-        Spark.
+        An epoch is not reduced for that, since lateness would then depend on the start of Spark.
         """
         late = self._late
         if late is None or late.is_warm:
@@ -575,7 +575,7 @@ class Driver:
     def _flush(self) -> str | None:
         """Chooses the loop's last epoch. Results that may not be published here stay held back."""
         if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
-            self._replan()  # of queries that came again the next start would take the old ones
+            self._replan()  # else the next start would use former queries of the same names
         if (intention := self._intend(flush=True)) is None:
             return None
         final = msgspec.json.encode(intention).decode()
@@ -601,7 +601,7 @@ class Driver:
             self.epochs.pace.spent(time.process_time() - began)
             self._check_totals()
             self._collected.collect_after(len(self._registry.queries))
-        except AwayError as error:  # decided anew when it answers
+        except AwayError as error:  # decided again when the source answers
             self._awaits = error.message
             return False
         except (ManyReportsError, OverMemoryError) as error:
@@ -643,7 +643,7 @@ class Driver:
             case PromiseError():
                 names = [q.name for q in plan.queries.values() if error.stream in q.streams]
             case EvaluationError():
-                names = [n for n in plan.queries if n not in queries]  # of a run before
+                names = [n for n in plan.queries if n not in queries]  # of an earlier run
                 names = names or self._find_failing(error, intention, plan)
         if not names and not isinstance(error, EvaluationError):
             raise error
@@ -727,7 +727,7 @@ class Driver:
         for name, excess in over.items():
             self.suspended.add([name], excess, self._registry.queries)
             self._registry.changed = True
-            self.epochs.limit = ReportBacklog()  # nobody else may need one
+            self.epochs.limit = ReportBacklog()  # other queries may not need one
 
     def _intention(self, text: str) -> EpochIntent:
         """Decodes the intention that was written ahead. Raises ``CheckpointError`` if it is
@@ -776,7 +776,9 @@ class Driver:
             warnings.warn(f"{message} It begins in {pause:g} s.", stacklevel=2)
 
     def _publish_again(self, text: str) -> bool:
-        """Publishes the last epoch if the intention is its own. Returns whether it is."""
+        """Publishes the last epoch again if the intention belongs to it. Returns whether it
+        does.
+        """
         return self._publishing.again(self._intention(text).epoch, self.last)
 
 

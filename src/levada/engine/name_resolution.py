@@ -1,8 +1,8 @@
-"""Name resolution: maps the streams and graphs of a query's text to existing ones.
+"""Name resolution: it maps the streams and graphs of a query's text to existing ones.
 
-A stream is matched by its IRI or by its last word, with streams from outside before those that
-queries make. What is not there is an error, nothing is fetched. All errors are the user's. Cost:
-linear in the names that queries use.
+A stream is matched by its IRI or by its last word; outside streams come before those of queries. A
+missing name is an error, and nothing is fetched. All errors are the user's. Cost: linear in the
+names that queries use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the names in a query's text can stand for: streams, static graphs, what other queries make;
-and the ontology, by which entailment goes.
+"""The names that a query's text can use: streams, static graphs, the streams of other queries, and
+the ontology for entailment.
 
-An engine's ``Registry`` keeps it; ``levada check`` and ``levada explain`` make one for an
-application. It grows as streams, data and queries come, and ``prepare`` reads it, so equal
+An engine's ``Registry`` keeps one; ``levada check`` and ``levada explain`` build one for an
+application. It grows with streams, data and queries, and ``prepare`` reads it. So equal
 ``NameScope`` means equal plans.
 """
 
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class NameScope:
-    """What can be named.
+    """The names that a text can use.
 
-    ``streams``: those from outside. ``graphs``: the static ones (None among them: the default
-    graph); None in their place: whichever a text names is there. ``replaceable``: those of them
-    that may be replaced while the engine runs.
-    ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
-    each name that it can be asked for by. ``said``: the streams by the names
-    that the queries call them, and ``words``: how many queries use each such name. A name goes with
-    the last query that uses it.
-    ``regions``: those of the engine (None: it knows); ``of_streams``: those that streams name.
-    ``joins``: of which form joins are where that can be chosen, by these ``measures`` of streams.
+    ``streams``: the outside streams. ``graphs``: the static graphs (None among them: the default
+    graph); None instead: any graph that a text names exists. ``replaceable``: the graphs that may
+    be replaced while the engine runs. ``queries``: the queries by name, with names as in their
+    texts. ``makers``: the queries that make a stream, by each name of the stream. ``said``: the
+    streams by their names in queries. ``words``: how many queries use each such name; a name is
+    removed with its last query. ``regions``: those of the engine (None: the engine checks them).
+    ``of_streams``: the regions of streams. ``joins``: the form of joins where it can be chosen, by
+    these ``measures`` of streams.
     """
 
     streams: dict[str, StreamFacts] = field(default_factory=dict)
@@ -61,7 +60,7 @@ class NameScope:
                 self.makers.setdefault(word, []).append(name)
 
     def remove_query(self, name: str) -> None:
-        """Forgets a query."""
+        """Removes a query, and the names that only it uses."""
         query = self.queries.pop(name)
         for word in _words(name, query) if query.form is Form.CONSTRUCT else ():
             self.makers[word].remove(name)
@@ -82,12 +81,12 @@ class NameScope:
         )  # fmt: skip
 
     def apart(self) -> NameScope:
-        """Returns a copy for a text that is only checked: its names are not kept."""
+        """Returns a copy for a text that is only checked: its names are discarded."""
         return replace(self, said=dict(self.said))
 
     def others(self) -> dict[str, list[str]]:
-        """Returns the queries that make no stream by their names, as ``makers`` does for the
-        others.
+        """Returns the queries that do not make a stream, by their names, in the form of
+        ``makers``.
         """
         queries_by_word: dict[str, list[str]] = {}
         for name, query in self.queries.items():

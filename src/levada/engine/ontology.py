@@ -1,9 +1,9 @@
-"""The ontology of an engine's queries: files that were named as such, else the schema triples of
-all static data.
+"""The ontology of an engine's queries: its files, or without files the schema triples of all static
+data.
 
-The schema is one for all graphs: a class hierarchy in a named graph holds for streams and for the
-default graph alike. What the ontology says by itself is in no graph that does not hold it: load the
-file as static data, too, to ask for it.
+All graphs have one schema: a class hierarchy in a named graph also holds for streams and for the
+default graph. The triples of an ontology file are in no graph. To query them, load the file as
+static data, too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Ontology:
             raise UsageError(
                 f"Entailment {regime} needs an ontology, and there is none.", hint=hint
             )
-        # here: it loads what parses
+        # here: the import loads the parsers
         from levada.engine.ontology_files import statements
 
         return statements(self._files, regime)

@@ -1,9 +1,9 @@
-"""The triples by which an ontology counts, out of files of static RDF
-(``plan.logical.ontology_schema`` says which these are).
+"""The schema triples of an ontology, from files of static RDF (``plan.logical.ontology_schema``
+defines them).
 
-They are few among what may be millions, so they are found by the identities of their predicates and
-only then become terms. The blank nodes are those of the same file as static data. Cost: that of
-reading the files.
+They are few among possibly millions, so they are identified by their predicates and only then
+become terms. Blank nodes are those of the same file as static data. Cost: that of reading the
+files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from levada.core.rdf_terms import Iri, Term, parse_term
 from levada.kernels.terms.term_ids import identify_one
 from levada.plan.logical.ontology_schema import TYPE, Regime, Statement, kinds_of, predicates_of
 
-_SEED = 0  # these identities meet no others
+_SEED = 0  # these identities are not compared with others
 
 
 def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statement]:

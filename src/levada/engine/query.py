@@ -1,7 +1,7 @@
 """A query in the Python API: its results as reports, as a table, to a callback or to asyncio.
 
-All read published epochs from the checkpoint, each at its own pace: a slow reader costs disk, not
-memory.
+All readers take published epochs from the checkpoint, each at its pace: a slow reader costs disk,
+not memory.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Report(Tabular):
     """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples
     texts (null: unbound).
 
-    The one report of a query without windows has no time: None. A relation's changes have the
-    column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
-    Values of types are in ``to_polars()`` and its neighbours.
+    The only report of a query without windows has the time None. A relation's changes have the
+    column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT has ``graph``
+    (N-Triples). ``to_polars()`` and the similar methods return typed values.
     """
 
     time: int | None
@@ -65,47 +65,47 @@ class Report(Tabular):
 
 
 def _time_text(time: int | None) -> str:
-    """A report's time for people."""
+    """Returns a report's time for people."""
     return "" if time is None else f"at {pl.Series([time]).cast(pl.Datetime('ms', 'UTC'))[0]}"
 
 
 class EngineHandle(Protocol):
-    """What a handle asks of the engine that its query is registered with."""
+    """The part of an engine that a query's handle uses."""
 
     _publish_signal: PublishSignal
     _followers: list[threading.Thread]
 
     @property
     def _publication(self) -> Publication:
-        """The epochs that have been published."""
+        """Returns the published epochs."""
 
     @property
     def _begun(self) -> bool:
-        """Whether it has been started or closed."""
+        """Returns whether the engine was started or closed."""
 
     @property
     def running(self) -> bool:
-        """Whether more may come."""
+        """Returns whether more reports may come."""
 
     def await_start(self) -> bool:
-        """Waits until epochs begin; False if there will be none."""
+        """Waits until epochs begin. Returns False if there will be none."""
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Raises what made the engine fail."""
+        """Waits until the epochs end. Raises the engine's failure."""
 
     def explain(self, query: str | Query) -> str:
-        """How the query is understood."""
+        """Returns a query's algebra, as text."""
 
     def unregister(self, query: str | Query) -> None:
-        """Takes the query out."""
+        """Removes the query."""
 
     def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
-        """The query's reports go there, too."""
+        """Sends the query's reports to an output, too."""
 
 
 class Query(Tabular):
-    """A handle on a registered query: on that one, whatever else may come under its name when it
-    has been taken out.
+    """A handle on one registered query. After that query's removal it never refers to a later query
+    of the same name.
     """
 
     __slots__ = ("__weakref__", "_engine", "_lifetime", "_query", "name")
@@ -119,11 +119,12 @@ class Query(Tabular):
     # -- report by report --
 
     def results(self) -> Iterator[Report]:
-        """The reports with a result, in order: all that there have been, then those to come, until
-        the query is gone.
+        """Yields the reports with a result, in order: all earlier ones, then each new one, until
+        the query ends.
 
-        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine
-        has started, and at the end what made the engine fail: what has been read is then not all.
+        The query ends with the engine, or when it is unregistered. Raises ``UsageError`` before the
+        engine has started. Raises the engine's failure at the end, since the reports are then
+        incomplete.
         """
         yield from self._iterate_published()
         self._engine.await_end(0)
@@ -140,11 +141,13 @@ class Query(Tabular):
 
     @property
     def _all_published(self) -> bool:
-        """Whether all that the query reports is published."""
+        """Returns whether all reports of the query are published."""
         return self._lifetime.is_over or not self._engine.running
 
     async def __aiter__(self) -> AsyncIterator[Report]:
-        """``results()`` for asyncio: waits without a thread, also for the start."""
+        """Yields the reports as ``results()`` does, for asyncio: waits without a thread, also for
+        the start.
+        """
         async with self._engine._publish_signal.subscribe() as event:
             while not self._engine._begun:
                 await set_or_later(event)
@@ -160,20 +163,21 @@ class Query(Tabular):
         self._engine.await_end(0)
 
     def subscribe(self, callback: Callable[[Report], object]) -> threading.Thread:
-        """Calls ``callback`` once with each report, in order, on a thread of its own that ends with
-        the query; before the start, too. The engine's end waits for it.
+        """Calls ``callback`` once with each report, in order. It runs on a separate thread, which
+        ends with the query. You can subscribe before the start. The engine's end waits for the
+        thread.
 
-        What it raises is told by ``threading.excepthook``, and the next report comes all the same.
+        An exception of ``callback`` goes to ``threading.excepthook``, and the next report follows.
         """
 
         def follow() -> None:
             try:
                 if self._engine.await_start():
-                    # a failure is told to whoever waits for the engine
+                    # await_end raises a failure, not this thread
                     for report in self._iterate_published():
                         _call(callback, report)
             except UsageError:
-                return  # the engine was closed while an exception went through it
+                return  # the engine was closed by an exception
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
         self._engine._followers.append(thread)
@@ -181,10 +185,11 @@ class Query(Tabular):
         return thread
 
     def to(self, url: str, **options: str) -> Query:
-        """Takes the reports to a topic of Kafka or a table of PostgreSQL, too, each once, whoever
-        is killed: ``kafka://HOST:PORT/TOPIC`` (``format``), ``postgresql://HOST/DATABASE``
-        (``table``, ``as_``, ``key``); more in docs/outputs.md. Of a query that comes while the
-        engine runs from its first report on. Raises ``UsageError``.
+        """Sends the reports to a topic of Kafka or a table of PostgreSQL, too, each exactly once,
+        even if processes are killed. URLs: ``kafka://HOST:PORT/TOPIC`` (``format``) and
+        ``postgresql://HOST/DATABASE`` (``table``, ``as_``, ``key``); see docs/outputs.md. A query
+        that was added while the engine runs is sent from its first report on. Raises
+        ``UsageError``.
         """
         said = {name.removesuffix("_"): value for name, value in options.items()}
         self._engine._deliver(self, url, said)
@@ -211,8 +216,8 @@ class Query(Tabular):
     # -- in a notebook --
 
     def live(self, every: float = 0.5) -> threading.Thread:
-        """Shows the last rows in the notebook's cell, and follows them until the query ends;
-        ``every``: the least time between two looks, s. Raises ``UsageError`` without IPython.
+        """Shows the last rows in the notebook's cell, and updates them until the query ends.
+        ``every``: the least time between two updates, s. Raises ``UsageError`` without IPython.
         """
         handle = notebook_module("live").display(self, display_id=True)
 
@@ -243,11 +248,11 @@ class Query(Tabular):
     # -- the query --
 
     def explain(self) -> str:
-        """How the query is understood."""
+        """Returns the query's algebra, as text."""
         return self._engine.explain(self)
 
     def unregister(self) -> None:
-        """Takes the query out; its results stay readable."""
+        """Removes the query; its results stay readable."""
         self._engine.unregister(self)
 
     def _check_fits(self, form: Format, *, state: bool = False) -> None:
@@ -261,7 +266,7 @@ class Query(Tabular):
 
 @dataclass(repr=False)
 class Results(Tabular):
-    """All that a query reported: ``reports`` in order. What ``levada.query`` gives."""
+    """All reports of a query, in order, as ``levada.query`` returns them."""
 
     reports: list[Report]
     _whole: Table
@@ -283,7 +288,7 @@ class Results(Tabular):
 
 
 class _Cursor:
-    """A reader's place among the published epochs."""
+    """A reader's position among the published epochs."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -291,16 +296,16 @@ class _Cursor:
 
     @property
     def more(self) -> bool:
-        """Whether an epoch is there that has not been read."""
+        """Returns whether there is an unread epoch."""
         kept = self._query._engine._publication.kept
         return self._query._lifetime.query is not None and self._at < len(kept)
 
     def next(self) -> list[Report] | None:
-        """The reports of the next epoch; None if there is none yet."""
+        """Returns the reports of the next epoch; None if it is not there yet."""
         return self.read() if self.more else None
 
     def read(self) -> list[Report]:
-        """The reports of the next epoch."""
+        """Returns the reports of the next epoch."""
         epoch_reports = [
             r for batch in self._batches_from(self._at) for r in reports(batch, self._query.name)
         ]
@@ -308,12 +313,12 @@ class _Cursor:
         return epoch_reports
 
     def batches(self) -> Iterator[Batch]:
-        """All that there is."""
+        """Yields the batches of all published epochs."""
         for at in range(len(self._query._engine._publication.kept)):
             yield from self._batches_from(at)
 
     def tail(self, rows: int) -> Results:
-        """The last rows, of the last epochs that have so many."""
+        """Returns the last rows: whole epochs that have at least ``rows`` rows together."""
         frames: list[pl.DataFrame] = []
         at = len(self._query._engine._publication.kept)
         while at > 0 and sum(frame.height for frame in frames) < rows:
@@ -323,17 +328,19 @@ class _Cursor:
         return Results([], Table(self._query.name, self._query._query.form, whole))
 
     def _batches_from(self, at: int) -> Iterator[Batch]:
-        """The batches of an epoch. Raises ``UsageError`` if they went with the engine."""
+        """Yields the batches of an epoch. Raises ``UsageError`` if they were deleted with the
+        engine.
+        """
         publication = self._query._engine._publication
         try:
             yield from publication.read_one(publication.kept[at], self._query._lifetime)
         except CheckpointError:
-            _ = self._query._engine._publication  # says so if the engine has been closed
+            _ = self._query._engine._publication  # raises UsageError if the engine is closed
             raise
 
 
 def collect_reports(query: Query) -> Results:
-    """All that a query has reported, in memory."""
+    """Reads all reports of a query into memory."""
     batches = list(_Cursor(query).batches())
     frames = [table(batch) for batch in batches]
     whole = Table(query.name, query._query.form, pl.concat([query._no_results(), *frames]))
@@ -341,7 +348,7 @@ def collect_reports(query: Query) -> Results:
 
 
 def name_and_lifetime(query: str | Query) -> tuple[str, Lifetime | None]:
-    """A query's name, and where it must stand if it is given by its handle."""
+    """Returns a query's name, and its lifetime if ``query`` is a handle, else None."""
     return (query, None) if isinstance(query, str) else (query.name, query._lifetime)
 
 
@@ -354,7 +361,7 @@ def _call(callback: Callable[[Report], object], report: Report) -> None:
 
 
 def _frame(batch: Batch) -> pl.DataFrame:
-    """A batch as rows: a CONSTRUCT's are whole graphs."""
+    """Converts a batch into rows. A row of a CONSTRUCT is a whole graph."""
     if batch.form is not Form.CONSTRUCT:
         return table(batch)
     report = pl.Series("report", batch.report)
@@ -362,7 +369,7 @@ def _frame(batch: Batch) -> pl.DataFrame:
 
 
 def reports(batch: Batch, query: str = "") -> Iterator[Report]:
-    """A batch report by report, with the empty ones that are to be shown in their places."""
+    """Yields a batch report by report, in order, with the empty reports that are to be shown."""
     frame = _frame(batch)
     times = distinct(np.concatenate([batch.report, batch.empty]))
     starts, stops = (np.searchsorted(batch.report, times, side=side) for side in _SIDES)

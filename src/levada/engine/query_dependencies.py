@@ -1,7 +1,7 @@
 """Dependencies between queries that read each other's streams, and their order.
 
-A query is registered with or after the makers of its streams; queries that come together may be
-given in any order, and are brought into this one here.
+A query is registered with or after the makers of its streams. The queries of one batch may have any
+order; this module sorts them.
 """
 
 from __future__ import annotations

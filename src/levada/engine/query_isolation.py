@@ -1,7 +1,7 @@
-"""Finds the query that makes an epoch fail, by evaluating halves.
+"""The search for the query that makes an epoch fail, by evaluating halves.
 
-Queries are ordered by age. The search finds the first of them with which the older ones fail, so
-that it also finds one that fails only beside another. Cost: at most log2(n) + 1 evaluations.
+Queries are ordered by age. The search returns the first query with which the older ones fail, so it
+also detects a query that fails only together with another. Cost: at most log2(n) + 1 evaluations.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 Fails = Callable[[Sequence[str]], bool]
-"""Whether an epoch, or a plan, fails without some of the queries."""
+"""Returns whether an epoch, or a plan, fails without some of the queries."""
 
 
 class OtherFaultError(Exception):
-    """The failure is not caused by the suspected queries."""
+    """A failure that the suspected queries do not cause."""
 
 
 class UnsteadyError(Exception):
-    """The failure did not recur."""
+    """A failure that did not recur."""
 
 
 def find_failing_query(names: Sequence[str], fails: Fails) -> str:

@@ -1,16 +1,16 @@
 """The query path: a query's text becomes a plan. This is its table of contents.
 
-    ast        the tree of the text                       syntax/
-    algebra    what it means, names as in the text        translation/
-    bound      names are those that there are             engine/name_resolution.py
+    ast        the tree of the text                       language/
+    algebra    its meaning, names as in the text          language/translate/
+    bound      the names of existing streams and graphs   engine/name_resolution.py
     optimized  after entailment and the other rules       plan/optimizer/pipeline.py
     physical   the operators                              plan/lowering/
 
-The engine, ``levada check`` and ``levada explain`` all go this way, so what is explained is what
-runs. Each stage is made from the one before when it is first asked for, and kept: the engine binds
-the names of queries that come together when it has the algebra of all of them, and lowers when the
-plan is made (``share``), where streams that queries make have their numbers. All errors are the
-user's, with the query's name as a note.
+The engine, ``levada check`` and ``levada explain`` share this path, so the explained plan is the
+one that runs. Each stage is computed from the previous one at its first use, and kept. The engine
+binds the names of a batch once it has the algebra of all its queries. It lowers them when it builds
+the plan (``share``), where derived streams have numbers. All errors are the user's, with the
+query's name as a note.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def prepare(
     >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
     >>> names = NameScope({"s": StreamFacts(), "e:s": StreamFacts()})
     >>> query = prepare(QueryRequest(text, "q"), names)
-    >>> query.optimized.windows[0].stream, query.physical.root.stage
+    >>> query.optimized_query.windows[0].stream, query.physical.root.stage
     ('e:s', 1)
     """
     query = Prepared(asked, known)
@@ -71,8 +71,8 @@ def prepare(
 
 
 class _stage(Generic[T]):  # noqa: N801 as a decorator
-    """A stage, made once; its errors say which query they are about. Threads that prepare other
-    queries do not wait, as they do for a ``cached_property`` of Python 3.11.
+    """A stage that is computed once and adds the query's name to errors. Threads that prepare other
+    queries do not wait for it, as they would with Python 3.11's ``cached_property``.
     """
 
     def __init__(self, make: Callable[[Prepared], T]) -> None:
@@ -102,21 +102,21 @@ class Prepared:
 
     @_stage
     def ast(self) -> QueryUnit | Script:
-        """The tree of the text."""
+        """Returns the tree of the text."""
         if self.asked.spoken == "cql":
             return parse_script(self.asked.text)
         return parse(self.asked.text, self.asked.dialect)
 
     @_stage
     def algebra(self) -> a.Query:
-        """The meaning of the text. Streams have the names of the text."""
+        """Returns the meaning of the text. Streams have the names of the text."""
         if self.asked.spoken == "cql":
-            return _translate_cql(self.asked, self.known)  # which parses the views with it
+            return _translate_cql(self.asked, self.known)  # it parses the views, too
         return _translate_sparql(self.ast, self.asked, self.known)
 
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
-        """The certain mistakes in a query that can be run nevertheless."""
+        """Returns the certain mistakes in a query that can be run nevertheless."""
         if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
             return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
@@ -126,7 +126,7 @@ class Prepared:
 
     @_stage
     def bound(self) -> a.Query:
-        """The query over existing streams and graphs, with its regions."""
+        """Returns the query over existing streams and graphs, with its regions."""
         asked, known = self.asked, self.known
         if known.regions is not None:
             check_reach(asked.name, asked.options.region, known.regions, known.of_streams.values())
@@ -134,7 +134,7 @@ class Prepared:
 
     @property
     def _places(self) -> dict[str, Span]:
-        """The places where the text names its streams. Those of CQL are found in translation."""
+        """Returns the places where the text names its streams. Translation returns those of CQL."""
         if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
             return {}
         named = (clause.stream for clause in tree.windows)
@@ -142,18 +142,20 @@ class Prepared:
 
     @_stage
     def optimized_query(self) -> a.Query:
-        """The query after entailment, if its options ask for it, and after the other rules."""
+        """Returns the query after entailment, if its options request it, and after the other
+        rules.
+        """
         return optimize(self.bound, _context(self.asked, self.known.ontology))
 
     @_stage
     def plannable(self) -> a.Query:
-        """``optimized``, once it is certain that it can be planned."""
+        """Returns ``optimized_query``, once it is certain that it can be planned."""
         check_plan(self.optimized_query, self.known.streams, self.asked.text)
         return self.optimized_query
 
     @_stage
     def physical(self) -> Lowered:
-        """The operators."""
+        """Returns the operators."""
         query, streams = self.plannable, self.known.streams
         return lower(
             query,
@@ -188,7 +190,7 @@ def share(queries: Iterable[Prepared], known: NameScope, sharing: Sharing = DEFA
 
 def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     from levada.language.translate.cql.translate import (
-        translate_cql,  # here: who asks SPARQL needs none
+        translate_cql,  # here: SPARQL does not need it
     )
 
     streams = known.streams.items()
@@ -205,7 +207,7 @@ def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: Name
 
 
 def _context(asked: QueryRequest, ontology: Ontology) -> Context:
-    """Returns the context of the rules: the schema for entailment, if the query's options ask for
+    """Returns the context of the rules: the schema for entailment, if the query's options request
     it.
     """
     regime = asked.options.entailment or Regime.NONE

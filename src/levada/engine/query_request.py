@@ -14,8 +14,8 @@ from levada.plan.logical.query_options import QueryOptions
 
 @frozen
 class QueryRequest:
-    """A query that is to be registered: its text and name, and what ``Engine.register`` takes
-    beside them. ``dialect`` None is the one that the text shows.
+    """A query to register: its text, its name and its options, as in ``Engine.register``. If
+    ``dialect`` is None, it is detected from the text.
 
     >>> QueryRequest("Select k From A [Range 5 s]", "pairs").spoken
     'cql'
@@ -28,14 +28,14 @@ class QueryRequest:
 
     @property
     def spoken(self) -> str:
-        """The dialect of the text, declared or detected. Raises ``UsageError`` for an unknown
-        one.
+        """Returns the dialect of the text, declared or detected. Raises ``UsageError`` for an
+        unknown one.
         """
         return dialect_of(self.text, self.dialect).name
 
 
 def check_batch(batch: object) -> None:
-    """Checks that the batch has queries as ``register_all`` takes them. Raises ``UsageError``.
+    """Raises ``UsageError`` unless the batch is a sequence of ``QueryRequest``.
 
     >>> check_batch([QueryRequest("Select k From A [Range 5 s]", "pairs")])
     """
@@ -53,7 +53,7 @@ def check_batch(batch: object) -> None:
 
 @contextmanager
 def note(name: str) -> Iterator[None]:
-    """Adds to an error which query it is about (PEP 678), once."""
+    """Adds the query's name to an error as a note (PEP 678), once."""
     try:
         yield
     except Exception as error:

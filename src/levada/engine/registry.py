@@ -1,9 +1,9 @@
 """The registry of an engine: its current streams, static data and queries, by name.
 
-A query may read the stream that another makes: it comes with or after its maker, and goes with or
-before it. Queries that come together may be given in any order. What cannot be registered leaves
-the registry as it was. Users' threads change it while the driver's follows it: ``lock`` is for
-both, ``changed`` says that the plan is another one.
+A query may read the stream that another makes: it is added with or after its maker, and removed
+with or before it. The queries of a batch may have any order. A failed registration leaves the
+registry unchanged. Users' threads change the registry while the driver's thread follows it.
+``lock`` is for both, and ``changed`` says that the plan must change.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Registry:
             measures=self.planning.measures,
         )  # fmt: skip
         self.queries: dict[str, Registered] = {}
-        self._folded: dict[str, str] = {}  # names that a disk blind to case sees as others
+        self._folded: dict[str, str] = {}  # names by their case-folded form, where it differs
         self.dropped: set[str] = set()
         self.expiring: list[Registered] = []
         self.begins: Callable[[a.Query], int] | None = None
@@ -84,11 +84,11 @@ class Registry:
         self.guard: Callable[[int], AbstractContextManager[object]] = nullcontext
         self.changed = True
         self.edits = 0  # changes so far
-        self.is_trial = False  # a copy: its queries are planned before they are anybody's
+        self.is_trial = False  # a copy, whose queries are planned before they are registered
         self.trees: dict[tuple[str, str | None], QueryUnit | Script] = {}  # parsed before
         self._begun = False
-        self._unsure: list[str] = []  # queries that lack what may still be named
-        self._count = 0  # queries so far, also those that have been taken out
+        self._unsure: list[str] = []  # queries without streams or data that may still be declared
+        self._count = 0  # queries so far, also removed ones
 
     def free_name(self, number: int = 1) -> str:
         """Returns an unused name for an unnamed query, the first or a later one of a batch. Names
@@ -208,7 +208,7 @@ class Registry:
         return prepare(asked, self.known, tree)
 
     def _register_one(self, query: Prepared) -> Registered:
-        # here: the commands that only look at queries register none, and load no checkpoint
+        # here: commands that only check queries load no checkpoint
         from levada.runtime.driver.query_catalog import Registered
 
         asked = query.asked
@@ -252,8 +252,8 @@ class Registry:
         return {template: prepare(asked, self.known) for template, asked in firsts.items()}
 
     def begin(self) -> None:
-        """Starts the engine: all declarations are known. Warns about missing streams and data of
-        queries.
+        """Ends the declarations before the start of the engine. Warns about missing streams and
+        data of queries.
         """
         with self.lock:
             self._begun = True
@@ -274,17 +274,13 @@ class Registry:
             return other
 
     def take_over(self, other: Registry) -> None:
-        """Takes over the queries of a copy. This registry has not changed since the copy was
-        made.
-        """
+        """Takes over the queries of a copy. This registry must not have changed since the copy."""
         self.known, self.queries, self._folded = other.known, other.queries, other._folded
         self.expiring += other.expiring
         self._count = other._count
 
     def check_work(self) -> None:
-        """Raises ``UsageError`` if there is no stream and no query, neither declared nor
-        restored.
-        """
+        """Raises ``UsageError`` if there are neither streams nor queries, declared or restored."""
         if not self.streams and not self.queries:
             hint = (
                 "Name a stream with engine.stream(name, path), or register a query without windows."
@@ -294,7 +290,7 @@ class Registry:
     def _warn(self, query: Prepared, *, only_of_data: bool = False) -> None:
         try:
             query_warnings = query.warnings
-        except QueryFailureError:  # the query itself may do
+        except QueryFailureError:  # only the warnings fail: the query may work
             return
         sure = []
         for warning in query_warnings:
@@ -342,7 +338,7 @@ class Registry:
 
     def get(self, name: str, lifetime: Lifetime | None = None) -> Registered:
         """Returns the query of this name. With ``lifetime`` it must be the query with that
-        lifetime. Raises ``UsageError`` if there is none.
+        lifetime. Raises ``UsageError`` for any other.
         """
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
@@ -352,7 +348,7 @@ class Registry:
         return query
 
     def lifetime_of(self, name: str) -> Lifetime | None:
-        """Returns the lifetime of the query of this name, or None if there is none."""
+        """Returns the lifetime of the query of this name, or None without such a query."""
         query = self.queries.get(name)
         return None if query is None else query.lifetime
 
@@ -396,14 +392,14 @@ def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures |
     """Returns the source of stream statistics, if the form of joins is chosen by statistics."""
     if form not in (JoinForm.AUTO, JoinForm.REPLICATED):
         return None
-    # here: who does not ask for it loads nothing that reads
+    # here: only this needs modules that read streams
     from levada.engine.statistics.stream_statistics import SampledStatistics
 
     return SampledStatistics(streams)
 
 
 def _list(names: Sequence[str]) -> str:
-    """Lists names for a sentence. Of many names it lists some."""
+    """Lists names for a sentence, at most ``MOST_NAMED`` of them."""
     few = list(names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
         return f"{', '.join(few)} and {len(names) - MOST_NAMED:,} more"
@@ -434,5 +430,5 @@ def _kept_text(text: str, meaning: a.Query | TemplateInstance) -> str | None:
 
 
 def _warn_about(query: Prepared, sentence: str) -> None:
-    # at whoever registers or starts: of ``Engine.register_all`` or ``Engine.start``
+    # at the caller of ``Engine.register_all`` or ``Engine.start``
     warnings.warn(f"{query.asked.name}: {sentence}", QuerySlip, stacklevel=5)

@@ -1,9 +1,9 @@
-"""What is another than in the run before on a checkpoint, and what follows for its results: said as
-warnings when the first plan of a run is made. And what must not be another.
+"""The comparison of a run with the previous run on its checkpoint. Differences cause warnings, with
+their effect on results, when the run builds its first plan. Some differences are errors.
 
-A static file is another if its size or its time is: the bytes of large ones are not read for that.
-What has been read of it is in the state of the queries that go on. Files that may be replaced are
-looked at by ``runtime.driver.static_graphs``.
+A static file counts as changed if its size or time is, since large files are not read for that.
+State of continued queries has its old content. ``runtime.driver.static_graphs`` watches replaceable
+files.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ ACCEPT = (
 
 
 def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamConfig:
-    """A stream with its columns: of ``schema=auto`` as they were found at the first start on the
-    checkpoint, if there is one.
+    """Returns a stream with its columns. Those of ``schema=auto`` are the columns of the first
+    start on the checkpoint, if there is one.
     """
     last = None if checkpoint is None else checkpoint.last
     if checkpoint is not None and last is not None and last.setup:
@@ -58,8 +58,8 @@ def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamCon
 def check_streams(
     root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
 ) -> None:
-    """Refuses options of streams that would mix two meanings in one window. ``strangers``: names
-    that other streams had in the run before. Raises ``UsageError``.
+    """Raises ``UsageError`` for changed options of streams that would mix two meanings in one
+    window. ``strangers``: names that other streams had in the previous run.
     """
     problems = [
         f"{_change_text(name, changes)} One window would hold elements of both runs."
@@ -89,14 +89,16 @@ def _change_text(name: str, changes: Sequence[OptionChange]) -> str:
 
 
 def _has_elements(last: Manifest | None, name: str) -> bool:
-    """Whether elements of a stream have been read; an epoch that is only begun reads some."""
+    """Returns whether elements of a stream have been read. An epoch that has only begun counts,
+    too.
+    """
     return last is None or last.streams.get(name, StreamRecord()).elements > 0
 
 
 def _changes(
     root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
 ) -> Iterator[tuple[str, list[OptionChange]]]:
-    """The streams that have other options than in the last epoch, and these."""
+    """Yields the streams whose options differ from those in the last epoch, with the changes."""
     setup = None if last is not None and last.ended else _last_setup(root, last)
     before = {} if setup is None else {config.name: config for config in setup.streams}
     for config in configs:
@@ -107,8 +109,8 @@ def _changes(
 
 
 def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
-    """The streams of the last epoch, also if that is begun and not committed; None: there is none,
-    or a first epoch which begins anew with other options.
+    """Returns the streams of the last epoch, also if it has begun and is not committed. Returns
+    None without an epoch, or for a first epoch that begins again with other options.
     """
     with suppress(CheckpointError, msgspec.MsgspecError):
         ahead = msgspec.json.decode(read_sealed(root / OPEN_INTENT), type=EpochIntent)
@@ -121,8 +123,8 @@ def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
 def note_of_ended(
     checkpoint: Checkpoint, sourcing: SourceCoordinator, queries: Mapping[str, Registered]
 ) -> str:
-    """A checkpoint whose streams have ended: what is missing is published; new data are refused,
-    new queries told of. "": it has not.
+    """Returns a note about a checkpoint whose streams have ended, and names new queries, which have
+    no results; "" if they have not ended. Raises an error if the input has grown.
     """
     last = checkpoint.last
     if last is None or not last.ended:
@@ -140,10 +142,10 @@ def note_of_ended(
 def discard_incompatible_state(
     checkpoint: Checkpoint, configs: Sequence[StreamConfig], queries: Mapping[str, Registered]
 ) -> None:
-    """Takes away the first epoch of a checkpoint if it was written ahead, has not been committed,
-    and is of other queries or streams than there are now: a start that failed, as for want of a
-    cluster, and was corrected. Queries that come begin behind what has been read, and nobody has
-    seen anything of it.
+    """Deletes the first epoch of a checkpoint if it was written ahead, is not committed, and
+    belongs to other queries or streams. So a failed start, such as one without a cluster, can be
+    corrected. New queries begin after the elements that were read, and no reader has results of
+    that epoch.
     """
     path = checkpoint.root / OPEN_INTENT
     if checkpoint.last is not None or not path.exists():
@@ -153,8 +155,8 @@ def discard_incompatible_state(
         known = checkpoint.load_topology(ahead.plan)[1]
         read = {c.name: c for c in checkpoint.setup(ahead.setup).streams}
     except (CheckpointError, msgspec.MsgspecError):
-        return  # whoever runs it says what is wrong
-    if ahead.deadly:  # what it died of has been found out, and is set aside
+        return  # the run reports the fault
+    if ahead.deadly:  # its poison input was identified, and is skipped
         return
     asked = {name: query.identity for name, query in queries.items()}
     if known != asked or read != {c.name: c for c in configs}:
@@ -164,7 +166,7 @@ def discard_incompatible_state(
 
 
 def warn_about_edited_queries(queries: Sequence[QueryPlan]) -> None:
-    """Says of queries that they are others than those of their names before, and whence they
+    """Warns of queries that differ from the earlier ones of their names. Says from when on they
     count.
     """
     for query in queries:
@@ -182,9 +184,7 @@ def warn_about_edited_queries(queries: Sequence[QueryPlan]) -> None:
 
 
 class StaticStamps:
-    """The static files of a run, as they are when it starts, beside what they were when they were
-    read.
-    """
+    """The sizes and times of a run's static files at its start, and at their first read."""
 
     def __init__(self, root: Path, files: Sequence[StaticFile]) -> None:
         self._path = root / STAMPS
@@ -192,7 +192,7 @@ class StaticStamps:
         self._compared = not self._now
 
     def compare(self, *, old: bool) -> None:
-        """Says once which have changed, if ``old`` queries go on, and remembers the others."""
+        """Warns once of changed files, if ``old`` queries continue, and records the others."""
         if self._compared:
             return
         self._compared = True
@@ -217,12 +217,12 @@ class StaticStamps:
 
 
 def stamps(files: Sequence[StaticFile]) -> tuple[tuple[str, Stamp], ...]:
-    """Sizes and times of the files that are read where they are."""
+    """Returns sizes and times of the files that are read in place."""
     return tuple((f.path, _stamp(f.path)) for f in files if f.path and not f.replaceable)
 
 
 def version_of(files: Sequence[StaticFile]) -> int:
-    """The version of these files, which is the same in each run as long as they are."""
+    """Returns the version of these files, equal in each run while they are unchanged."""
     return xxhash.xxh3_64_intdigest(repr(stamps(files)).encode()) >> 2
 
 
@@ -230,4 +230,4 @@ def _stamp(path: str) -> Stamp:
     with suppress(OSError):
         file_stat = os.stat(path)
         return file_stat.st_size, file_stat.st_mtime_ns
-    return 0, 0  # the run says so when it reads it
+    return 0, 0  # the run reports a missing file when it reads it

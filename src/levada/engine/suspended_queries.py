@@ -1,9 +1,9 @@
-"""Queries that are suspended: they exceed a limit of one query, or Levada fails on them.
+"""Suspended queries: they exceed a limit of one query, or Levada fails on them.
 
-A suspended query stays registered and is in no plan, so the others go on as if it had been taken
-out. It lasts, in a file of the checkpoint that is written before the epoch runs without it: until
-the query is taken out, comes with another text, or the engine is started with a higher limit. The
-queries that read the stream that it makes go with it.
+A suspended query stays registered and is in no plan, so the others continue as after its removal. A
+file of the checkpoint records it before the epoch runs without it. The suspension ends when the
+query is removed or its text changes, or when the engine starts with a higher limit. Queries that
+read its stream are suspended with it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MAX_SHOWN = 200
 
 
 class Suspension(msgspec.Struct):
-    """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then, which
-    was lower than that of the others if it was its ``own``. ``limit`` is "" after a failure.
-    ``absent``: the run that is at work, or was last, has no query of this name.
+    """The reason for which a query is suspended. ``identity``: that of the query. ``most``: the
+    value of ``limit`` at the suspension; ``own``: it was lower than the general one. ``limit`` is
+    "" after a failure. ``absent``: the current or last run does not have this query.
     """
 
     identity: str
@@ -46,11 +46,11 @@ class Suspension(msgspec.Struct):
 
     @property
     def reason(self) -> str:
-        """The reason of the suspension, and whether the query is part of the run."""
+        """Returns the reason of the suspension, and whether the query is part of the run."""
         return f"It is not part of this run. {self.why}" if self.absent else self.why
 
     def is_lifted(self, limits: QueryLimits) -> bool:
-        """Whether the current limit is higher, or there is none."""
+        """Returns whether the current limit is higher or was removed."""
         if not self.limit:
             return False
         now: int = getattr(limits, self.limit)
@@ -122,7 +122,7 @@ class Suspended:
             return dict(queries)
         left: dict[str, Registered] = {}
         gone: set[str] = set()
-        for name, query in queries.items():  # makers stand before readers
+        for name, query in queries.items():  # makers are before readers
             kept = self.queries.get(name)
             made = {display_name(w.stream) for w in query.alike.windows if is_derived(w.stream)}
             if (kept is not None and kept.identity == query.identity) or made & gone:
@@ -154,7 +154,7 @@ def _failure_text(error: EvaluationError, text: str) -> str:
 
 
 def describe_suspension(name: str, suspension: Suspension) -> str:
-    """A sentence about a suspended query, and what to do.
+    """Returns a sentence about a suspended query, with the remedy.
 
     >>> describe_suspension("pairs", Suspension("", "It makes too many rows.", 10))[:46]
     'The query pairs is suspended. It makes too man'
@@ -182,7 +182,7 @@ def describe_suspension(name: str, suspension: Suspension) -> str:
 
 
 def read_suspended(root: Path) -> dict[str, Suspension]:
-    """The suspended queries of a checkpoint. Raises ``CheckpointError``."""
+    """Reads the suspended queries of a checkpoint. Raises ``CheckpointError``."""
     path = root / SUSPENDED
     if not path.exists():
         return {}

@@ -1,6 +1,6 @@
-"""Trees of query texts as bytes: a process that has parsed a text hands its tree on.
+"""Syntax trees as bytes, so that a process that has parsed a text can pass the tree on.
 
-Reading makes values of these classes and no others, whatever the bytes say.
+Decoding creates values of these classes only, whatever the bytes contain.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from levada.plan.encoding.document import WRONG, decode, encode
 from levada.plan.encoding.tag_registry import Registry
 
 SMALL_TEXTS = 4096
-"""Characters of texts that are parsed soon enough where they are needed."""
+"""Characters of texts that parse so quickly that their trees are not passed on."""
 
 
 def _classes(module: ModuleType) -> dict[str, type]:
-    """The classes of nodes that a module defines, by name."""
+    """Returns the node classes that a module defines, by name."""
     return {
         f"{module.__name__}.{name}": value
         for name, value in vars(module).items()
@@ -40,7 +40,7 @@ Tree = ast.QueryUnit | cql.Script
 
 
 def encode_tree(tree: Tree) -> bytes:
-    """A tree as bytes.
+    """Encodes a tree as bytes.
 
     >>> from levada.language import parse
     >>> tree = parse("SELECT ?s { ?s ?p 1 }")
@@ -51,7 +51,7 @@ def encode_tree(tree: Tree) -> bytes:
 
 
 def decode_tree(data: bytes) -> Tree:
-    """The tree in bytes. Raises ``ValueError`` if they hold none."""
+    """Decodes a tree. Raises ``ValueError`` if the bytes are not a tree."""
     try:
         tree = decode(np.frombuffer(data, np.uint8), object, TREES)
     except WRONG as error:

@@ -1,13 +1,12 @@
-"""Ends the process if an operator does not finish.
+"""The watchdog, which ends the process if an operator does not finish.
 
-A thread looks each second whether the loop's thread is still at the same operator, and counts the
-CPU seconds that this has taken. Above the limit it notes so in the checkpoint
-(``runtime.task.work_note``) and ends the process with exit code 5, or warns if the process belongs
-to the user's program. The next start evaluates the operator's queries in processes apart, under the
-same limit, and suspends the one that does not come to its end. Waiting takes no CPU: Spark's work
-and slow stores are not counted, nor is reading static data. Work on a query outside operators, such
-as planning, is interrupted (``core.cpu_guard``), and native code that holds the interpreter's lock
-ends the process (``core.stall_exit``).
+A thread checks each second whether the loop's thread is still in the same operator, and counts its
+CPU seconds there. Above the limit it records that in the checkpoint (``runtime.task.work_note``)
+and ends the process with exit code 5, or warns in a user's program. The next start evaluates the
+operator's queries in separate processes under the same limit, and suspends the one that does not
+finish. Waiting takes no CPU: Spark's work, slow stores and reading static data do not count.
+``core.cpu_guard`` interrupts work on a query outside operators, such as planning.
+``core.stall_exit`` handles native code that holds the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ EXIT_CODE = 5
 LOOK = 1.0  # s
 CHILDREN_END = 5.0  # s
 End = Callable[[str], None]
-"""Ends the process after it has said a sentence."""
+"""Ends the process after it has printed a sentence."""
 
 
 def end_process(sentence: str) -> None:
@@ -63,7 +62,7 @@ def restart_process(sentence: str) -> None:
 
 
 class Watchdog:
-    """Watches the thread of a loop. Without ``end`` it only warns."""
+    """A thread that watches the thread of a loop. Without ``end`` it only warns."""
 
     def __init__(self, note: WorkNote, loop: EpochLoop, end: End | None) -> None:
         self._note, self._loop, self._end, self._limit = note, loop, end, cpu_limit()

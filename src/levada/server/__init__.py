@@ -1,5 +1,5 @@
-"""HTTP over the files of a checkpoint: status, results, queries, pushed rows, a page.
+"""The HTTP server over the files of a checkpoint: status, results, queries, pushed rows and a page.
 
-A process of its own: it works as other terminals do, by requests, the index of published epochs and
-the spools of a checkpoint, so it never delays an epoch, and may die and come back as it likes.
+The server is a separate process. It uses requests, the index of published epochs and the spools, as
+other terminals do. So it never delays an epoch, and it may stop and start at any time.
 """

@@ -1,5 +1,6 @@
-"""The process of a server beside an engine: ``python -m levada.server``, which ``levada serve``
-starts. What it serves is told on standard input. It ends with the process that started it.
+"""The process of a server that runs with an engine: ``python -m levada.server``, which ``levada
+serve`` starts. It reads its configuration from standard input and ends with the process that
+started it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import msgspec
 from levada.errors import LevadaError
 from levada.server.run_server import ServerConfig, serve
 
-LOOK = 1.0  # s between two looks at whether the engine's process is there
+LOOK = 1.0  # s between two checks that the engine's process runs
 
 
 def main() -> None:
-    """Serves until it is told to stop, or nobody is there to tell it."""
+    """Serves until a signal comes or the process that started it ends."""
     config = msgspec.json.decode(sys.stdin.buffer.read(), type=ServerConfig)
     threading.Thread(target=_follow, args=(config.parent,), daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""The table of routes, and the application that they make."""
+"""The table of routes, and the application that serves them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from levada.server.sparql import sparql_routes, static_routes
 from levada.server.sparql.graph_content import TAKES
 from levada.server.topology_routes import topology
 
-THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
-LOOK = 1.0  # s between two looks at the file of tokens
+THREADS = 32  # enough, on few processors too, beside requests that plan or wait for the engine
+LOOK = 1.0  # s between two reads of the file of tokens
 PLAIN = "text/plain"
 STATUS = (
     "epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away",
@@ -61,7 +61,7 @@ WORDS = (
 
 
 async def describe_api(request: Request) -> Response:
-    """This document."""
+    """Returns this document."""
     return Json(openapi.document(WAYS))
 
 
@@ -156,7 +156,7 @@ WAYS = (
         Role.ADMIN,
         tells=("graph", "told"),
     ),
-    ApiRoute(  # its clients send words of their own
+    ApiRoute(  # clients of SPARQL send other parameters, too
         "GET", "/sparql", sparql_routes.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
     ),
     ApiRoute(
@@ -205,7 +205,7 @@ SOCKETS = {
 
 
 def application(served: ServerState) -> RequestGuard:
-    """The application of a checkpoint."""
+    """Builds the application that serves a checkpoint."""
     tokens = TokenFile(served.settings.tokens)
 
     @asynccontextmanager
@@ -246,21 +246,21 @@ def application(served: ServerState) -> RequestGuard:
 
 
 async def _watch(tokens: TokenFile, settings: Settings) -> None:
-    """Reads the tokens again now and then, so that a fault is reported also where nobody asks; who
-    looks at the checkpoint is told how many there are.
+    """Reads the file of tokens each second, so that a fault is reported also without requests.
+    Writes the number of faults into the checkpoint for its readers.
     """
     root, before = settings.root, await off_loop(lambda: read_server_report(settings.root))
     while True:
         report = ServerReport(len(tokens.now().faults))
         if report != before and not settings.read_only and root.is_dir():
-            with suppress(CheckpointError):  # it is written again, when there is room
+            with suppress(CheckpointError):  # the disk is full: the next round writes it
                 await off_loop(partial(write_server_report, root, report))
                 before = report
         await asyncio.sleep(LOOK)
 
 
 def _guard(way: ApiRoute) -> Endpoint:
-    """The endpoint of a way, for those who may go it."""
+    """Wraps the endpoint of a route: checks the token's role and the parameters first."""
 
     @wraps(way.endpoint)
     async def guard(request: Request) -> Any:
@@ -275,7 +275,9 @@ def _guard(way: ApiRoute) -> Endpoint:
 def _guard_socket(
     path: str, endpoint: Callable[[WebSocket], Awaitable[None]], asks: Sequence[str]
 ) -> Callable[..., Any]:
-    """The endpoint of a WebSocket, for those who may look; else it is refused over HTTP."""
+    """Wraps the endpoint of a WebSocket: checks the role ``read`` and the parameters first. Refuses
+    over HTTP.
+    """
 
     async def guard(socket: WebSocket) -> None:
         try:
@@ -283,7 +285,7 @@ def _guard_socket(
             check_names(f"A WebSocket at {path}", socket, asks)
             await endpoint(socket)
         except WebSocketDisconnect:
-            pass  # it has gone while it was told
+            pass  # the client closed the connection
         except Problem as problem:
             await problem.response()(socket.scope, socket.receive, socket.send)
 
@@ -291,7 +293,7 @@ def _guard_socket(
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:
-    """What should not happen; what it was is in the log alone."""
+    """Answers a request that failed through a fault of Levada. Only the log has the details."""
     return Problem(
         500, "The server failed. This is a fault of Levada; its log says more."
     ).response()

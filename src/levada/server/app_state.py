@@ -1,4 +1,4 @@
-"""What the routes share: the checkpoint, its readers, who may."""
+"""The state that all routes share: the checkpoint, its readers, and the checks of tokens."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ CHECKS = 4  # texts that are checked at once, each in a process
 
 @dataclass
 class ServerState:
-    """A checkpoint as it is served. ``checks``: texts that ``workers`` check at once; ``asking``:
-    requests to the engine at once; ``reading``: answers that are read and written at once;
-    ``parsing``: large bodies and files that are parsed at once; ``sparql``: queries over what is
-    there. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
-    ``coming``: queries and streams that the engine is asked to add, and the token that asks.
-    ``turns``: of those who change what has a name.
+    """The state of a server of one checkpoint. ``checks``: slots for texts that ``workers`` check.
+    ``asking``: slots for requests to the engine. ``reading``: slots for answers that are read and
+    written. ``parsing``: slots for large bodies and files. ``sparql``: slots for queries at
+    ``/sparql``.
+
+    ``counts``: pushed rows by stream, for ``/metrics``. ``pushers``: writers by the path of the
+    stream. ``coming``: queries and streams that the engine has yet to add, with the token's name.
+    ``turns``: locks by the name of the query or stream that a request changes.
     """
 
     settings: Settings
@@ -59,39 +61,41 @@ class ServerState:
 
 
 def state_of(request: HTTPConnection) -> ServerState:
-    """The checkpoint that a request is about."""
+    """Returns the server's state for a request."""
     state = request.app.state.served
     assert isinstance(state, ServerState), "the application has been given one"
     return state
 
 
 def token_of(request: HTTPConnection) -> Token:
-    """Who asks."""
+    """Returns the token of a request."""
     token = request.scope["token"]
     assert isinstance(token, Token), "the door has let it in"
     return token
 
 
 def limits_of(request: HTTPConnection) -> Limits:
-    """How much is taken of who asks."""
+    """Returns the limits for a request's token."""
     return state_of(request).settings.limits.limits_of_token(token_of(request))
 
 
 def check_role(request: HTTPConnection, role: Role) -> None:
-    """Raises ``Problem`` 403 for a token that may not."""
+    """Raises ``Problem`` 403 if the token lacks the role."""
     token = token_of(request)
     if not token.may(role):
         raise Problem(403, f"The token {token.name} has not the role {role}.")
 
 
 async def off_loop(call: Callable[[], T]) -> T:
-    """What takes long, on another thread."""
+    """Runs a slow call on another thread. Returns its result."""
     return await asyncio.to_thread(call)
 
 
 @asynccontextmanager
 async def slot_of(request: Request, slots: FairSlots) -> AsyncIterator[None]:
-    """A slot of the request's token. Raises ``Problem`` 408 when the client goes before."""
+    """Takes a slot for the request's token while the block runs. Raises ``Problem`` 408 if the
+    client disconnects first.
+    """
     token = token_of(request).name
     if not slots.enter_now(token):
         await while_there(request, slots.enter(token))
@@ -102,8 +106,8 @@ async def slot_of(request: Request, slots: FairSlots) -> AsyncIterator[None]:
 
 
 async def while_there(request: Request, run: Coroutine[Any, Any, T]) -> T:
-    """What ``run`` gives; it is cancelled when the client goes. The request's body has been read.
-    Raises ``Problem`` 408.
+    """Returns the result of ``run``, which is cancelled when the client disconnects. Needs a
+    request whose body was read. Raises ``Problem`` 408.
     """
     task = asyncio.ensure_future(run)
     gone = asyncio.ensure_future(_await_disconnect(request))
@@ -124,7 +128,7 @@ async def _await_disconnect(request: Request) -> None:
 
 
 async def run_check(request: Request, task: Task) -> Any:
-    """The answer to a task, from a process that checks texts. Raises ``Problem``."""
+    """Runs a task in a process that checks texts. Returns the answer. Raises ``Problem``."""
     server, limits = state_of(request), limits_of(request)
 
     async def run() -> Any:
@@ -135,7 +139,7 @@ async def run_check(request: Request, task: Task) -> Any:
 
 
 async def text_of(request: Request) -> str:
-    """The text of a query in a request's body. Raises ``Problem`` 400, 413."""
+    """Returns the text of a query in a request's body. Raises ``Problem`` 400, 413."""
     data = await body_of(request, limits_of(request).text, "The text of a query", limit="text")
     try:
         text = data.decode("utf-8-sig")
@@ -150,7 +154,9 @@ async def text_of(request: Request) -> str:
 
 
 async def body_of(request: Request, most: int, what: str, *, limit: str = "body") -> bytes:
-    """A request's body. Raises ``Problem`` 413, with the name of the limit."""
+    """Returns a request's body. Raises ``Problem`` 413, with the limit's name, if it is longer than
+    ``most`` bytes, and 408 if the client disconnects.
+    """
     parts, size = [], 0
     try:
         async for part in request.stream():
@@ -165,9 +171,9 @@ async def body_of(request: Request, most: int, what: str, *, limit: str = "body"
 
 @asynccontextmanager
 async def one_by_one(server: ServerState, name: str) -> AsyncIterator[None]:
-    """Who changes what has this name goes after those who do so, so that what he has looked at is
-    still so when he does.
+    """Serializes the changes of one name: the block runs alone, so its checks stay valid until its
+    change.
     """
-    turn = server.turns.setdefault(name, asyncio.Lock())  # kept as long as somebody has it
+    turn = server.turns.setdefault(name, asyncio.Lock())  # it exists while a block uses it
     async with turn:
         yield

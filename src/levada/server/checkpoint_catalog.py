@@ -1,8 +1,8 @@
-"""What a checkpoint says of its queries and streams beside the last manifest: the texts of queries,
-the streams' configurations, and what a new text can name.
+"""The queries and streams of a checkpoint: the texts of queries, the streams' configurations, and
+the names that a new text can use.
 
-All of it comes from files that the engine writes with each plan. It is read again when there is
-another plan, or other static data.
+All of it comes from files that the engine writes with each plan. They are read again when the plan
+or the static data change.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from levada.plan.logical.nodes import Query
 from levada.plan.topology.catalog_file import read_catalog, read_queries
 from levada.plan.topology.topology import Topology
 
-SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
-MAX_MAKER_QUERIES = 2000  # queries of which a new text may read what they make
-LONG_TEXT_CHARACTERS = 4096  # characters of a text
-TRANSLATION = 5.0  # s of CPU, of these queries; the rest makes nothing that a new text could read
+SETTLED = 2.0  # s: two changes within it may leave a folder with the same time
+MAX_MAKER_QUERIES = 2000  # queries whose streams a new text may read
+LONG_TEXT_CHARACTERS = 4096
+TRANSLATION = 5.0  # s of CPU for these queries; a new text cannot read the streams of the rest
 
 
 @frozen
 class Text:
-    """A query as it was asked for. ``etag``: of text, dialect and options. ``since``: the first
-    plan version that has it; 0: it is in none now.
+    """A query as it was registered. ``etag``: a hash of text, dialect and options. ``since``: the
+    first plan version with the query; 0 if it is in no plan now. ``suspended``: the reason, or "".
     """
 
     name: str
@@ -55,12 +55,14 @@ class Text:
 
     @property
     def etag(self) -> str:
-        """What tells it from another under its name."""
+        """Returns a tag that differs for another query under the same name."""
         said = f"{self.dialect}\n{self.options}\n{self.text}"
         return f'"{xxhash.xxh3_64_hexdigest(said.encode())}"'
 
     def is_as(self, asked: QueryRequest) -> bool:
-        """Whether this is what is asked for. Who says no entailment has the engine's."""
+        """Returns whether a request asks for this very query. A request without an entailment
+        regime takes the engine's.
+        """
         said, there = str(asked.options), self.options
         if asked.options.entailment is None:
             said, there = (each.rpartition(", entailment=")[0] for each in (said, there))
@@ -69,8 +71,8 @@ class Text:
 
 @frozen
 class CheckpointView:
-    """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan;
-    ``catalog``: its file.
+    """The queries and streams of a checkpoint at one time. ``plans``: the queries of the newest
+    plan. ``catalog``: the file of that plan, None before the first.
     """
 
     texts: Mapping[str, Text]
@@ -81,7 +83,7 @@ class CheckpointView:
 
 
 class Facts:
-    """The queries and streams of a checkpoint."""
+    """The reader of a checkpoint's queries and streams, which keeps the last view."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._id = root, facts_of(root).id
@@ -95,13 +97,15 @@ class Facts:
         self._algebras: dict[Text, Query] = {}
 
     def now(self) -> CheckpointView:
-        """What there is now. Raises ``CheckpointError``."""
+        """Returns the current queries and streams. Raises ``CheckpointError``."""
         with self._lock:
             self._refresh()
             return self._now
 
     def topology(self) -> Topology | None:
-        """The shared operators of the newest plan. Raises ``CheckpointError``."""
+        """Returns the shared operators of the newest plan, None before the first. Raises
+        ``CheckpointError``.
+        """
         with self._lock:
             self._refresh()
             if self._topology is None and self._now.catalog is not None:
@@ -109,11 +113,13 @@ class Facts:
             return self._topology
 
     def since(self, name: str) -> int | None:
-        """The first plan version that has the query of this name; None if there is none."""
+        """Returns the first plan version with the query of this name, None without such a query."""
         return _since(self.now().plans, name) or None
 
     def name_scope(self) -> NameScope:
-        """What a new text can name. Only the names that a text has for streams may be added."""
+        """Returns the names that a new text can use. Callers may only add stream names of a text to
+        it.
+        """
         with self._lock:
             self._refresh()
             if self._known is None:
@@ -121,8 +127,8 @@ class Facts:
             return self._known.apart()
 
     def _is_unchanged(self) -> bool:
-        """Whether the files are those that were looked at: the times of their folders are, and had
-        been so for a while by then.
+        """Returns whether the files are those of the last read. The times of their folders must be
+        equal and must have been stable for ``SETTLED`` seconds at that read.
         """
         stamp = _stamp(self._root / "plans"), _stamp(self._root / SUSPENDED)
         if stamp != self._stamp:
@@ -164,10 +170,10 @@ class Facts:
 
 
 def text_of(name: str, identity: str, suspended: str = "", *, since: int = 0) -> Text:
-    """A query from what makes it the same when it is registered again."""
+    """Parses a registered query from its ``identity``, the text that identifies it at a restart."""
     dialect, options, text = identity.split("\n", 2) if identity else ("", "", "")
     if "entailment=None" not in options and "Regime.NONE" not in options:
-        text = text.rpartition("\n")[0]  # behind it stands what it means
+        text = text.rpartition("\n")[0]  # the last line is the query's meaning
     return Text(name, dialect, text, options, suspended, since)
 
 
@@ -176,20 +182,22 @@ def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
 
 
 def _name_scope(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
-    """What a new text can name. ``algebras``: of texts that were there before."""
+    """Builds the names that a new text can use. ``algebras``: translated queries of the last call,
+    which are updated.
+    """
     registry = Registry()
     for config in now.streams.values():
         registry.add_stream(config)
     registry.name_static(now.setup.static)
     known = registry.known
-    known.regions = None  # the engine says whether there is one
+    known.regions = None  # the engine checks regions
     known.ontology = Ontology(now.setup.static)
     before = algebras.copy()
     algebras.clear()
     ends = time.process_time() + TRANSLATION
     for text in _makers_first(now) if len(now.texts) <= MAX_MAKER_QUERIES else ():
         if len(text.text) > LONG_TEXT_CHARACTERS and not _makes_stream(now, text):
-            continue  # only a message would name it
+            continue  # only messages would name it
         with suppress(LevadaError):
             if text not in before and time.process_time() > ends:
                 continue
@@ -200,12 +208,12 @@ def _name_scope(now: CheckpointView, algebras: dict[Text, Query]) -> NameScope:
 
 
 def _makers_first(now: CheckpointView) -> list[Text]:
-    """The queries, those that make a stream first."""
+    """Returns the queries, those that make a stream first."""
     return sorted(now.texts.values(), key=lambda text: not _makes_stream(now, text))
 
 
 def _makes_stream(now: CheckpointView, text: Text) -> bool:
-    """Whether a query makes a stream."""
+    """Returns whether a query makes a stream."""
     plan = now.plans.get(text.name)
     return plan is not None and plan.form is Form.CONSTRUCT
 

@@ -1,4 +1,6 @@
-"""Which format a client asks for: by ``Accept`` (RFC 9110, 12.5.1), or ``?format=WORD``."""
+"""The choice of a result's format by ``Accept`` (RFC 9110, 12.5.1) or ``?format=WORD``, and the
+checks of other headers and numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ MEDIA: dict[str, Format] = {
     "text/csv": Format.CSV,
     "text/tab-separated-values": Format.TSV,
     "application/n-triples": Format.NT,
-    "text/turtle": Format.NT,  # which it is
+    "text/turtle": Format.NT,  # N-Triples are Turtle
     "application/n-quads": Format.NQ,
     "application/trig": Format.TRIG,
     "application/ld+json": Format.JSONLD,
@@ -30,19 +32,19 @@ MEDIA: dict[str, Format] = {
 
 
 def media_of(form: Format, asked: str = "") -> str:
-    """The media type of a format, as it was asked for."""
+    """Returns the media type of a format: the requested one, else the first of the format."""
     media_type = asked or next(media for media, each in MEDIA.items() if each is form)
     return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def wants_events(request: Request) -> bool:
-    """Whether the client wants to be told of results as they come."""
+    """Returns whether the client prefers server-sent events."""
     return choose_media_type(request.headers.get("accept", ""), [*MEDIA, EVENTS]) == EVENTS
 
 
 def choose_format(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format, str]:
-    """The format of the answer, and its media type. ``single``: it is one report. Raises
-    ``Problem`` 406, which names what there is.
+    """Returns the format of the answer, and its media type. ``single``: the answer is one report.
+    Raises ``Problem`` 406, which lists the available formats.
     """
     able = [f for f in fitting(query.form, query.output) if single or f not in REPORTS]
     if word := request.query_params.get("format"):
@@ -70,9 +72,9 @@ def _by_word(word: str, able: Sequence[Format]) -> tuple[Format, str]:
 
 
 def choose_media_type(header: str, there: Sequence[str]) -> str:
-    """Of the media types that there are the one that an ``Accept`` wants most, "" if it wants none
-    of them. Of a type the most specific range counts; of equals the one that the header has first,
-    and then the first that is there. No header wants the first.
+    """Returns the available media type that an ``Accept`` header prefers; "" if it accepts none of
+    them. The most specific range of a type counts. Among equals the header's order decides, then
+    the order of ``there``. Without a header the first type wins.
 
     >>> there = ["application/x-ndjson", "text/csv", "text/turtle"]
     >>> choose_media_type("text/csv;q=0.5, text/turtle, */*;q=0.1", there)
@@ -110,7 +112,8 @@ def _quality(parameters: Iterable[str]) -> float:
 
 
 def matches(header: str, tag: str, *, weakly: bool = False) -> bool:
-    """Whether an ``If-Match``, or weakly an ``If-None-Match``, names an ETag (RFC 9110, 13.1).
+    """Returns whether an ``If-Match``, or weakly an ``If-None-Match``, names an ETag (RFC 9110,
+    13.1).
 
     >>> matches('"1", "2"', '"2"'), matches('W/"2"', '"2"'), matches("*", '"2"')
     (True, False, True)
@@ -122,7 +125,7 @@ def matches(header: str, tag: str, *, weakly: bool = False) -> bool:
 
 
 def number(request: Request, name: str, least: int, most: int) -> int | None:
-    """A whole number of the request's query string. Raises ``Problem`` 400."""
+    """Parses a whole number of the query string; None if it is absent. Raises ``Problem`` 400."""
     said = request.query_params.get(name)
     if said is None:
         return None
@@ -130,7 +133,7 @@ def number(request: Request, name: str, least: int, most: int) -> int | None:
 
 
 def whole(text: str, what: str, least: int, most: int) -> int:
-    """A whole number within bounds. Raises ``Problem`` 400."""
+    """Parses a whole number within bounds. Raises ``Problem`` 400."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
         raise Problem(400, f"{what} is a whole number, not {text[:40]}.")

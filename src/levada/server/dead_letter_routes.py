@@ -1,8 +1,8 @@
-"""``/letters``: the newest late elements and dead letters, of the files that an engine writes
+"""``/letters``: the newest late elements and dead letters, from the files that an engine writes
 (``connectors.sinks.dead_letter_files``).
 
-An answer is bounded whatever there is: the newest ``FILES`` files are looked at, of each at most
-the last ``TAIL`` bytes, until as many letters are found as were asked for; texts are cut.
+An answer is bounded in any case. It reads the newest ``FILES`` files, at most the last ``TAIL``
+bytes of each, until it has as many letters as requested. Texts are cut.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ELSEWHERE = "They are not in the checkpoint: the engine writes them below its --
 
 
 class LetterFilter(NamedTuple):
-    """Of which stream ("": of all), of which kinds, how many."""
+    """The stream ("": all), the kinds and the number of the requested letters."""
 
     stream: str
     kinds: tuple[str, ...]
@@ -43,14 +43,14 @@ class LetterFilter(NamedTuple):
 
 
 class Newest(NamedTuple):
-    """Letters, the newest first; whether there are ``more`` that were not looked at."""
+    """The letters, newest first. ``more``: there are letters that were not read."""
 
     letters: list[dict[str, Any]]
     more: bool
 
 
 async def letters(request: Request) -> Json:
-    """The newest late elements and dead letters, with their reasons and places."""
+    """Returns the newest late elements and dead letters, with their reasons and places."""
     server = state_of(request)
     wanted = _parse_wanted(request)
     async with slot_of(request, server.parsing):
@@ -93,7 +93,9 @@ def _counts(server: ServerState) -> dict[str, StreamCounts]:
 
 
 def newest(folder: Path, wanted: LetterFilter) -> Newest:
-    """The newest letters below a folder. Within an epoch dead letters come before late ones."""
+    """Returns the newest letters below a folder. Within an epoch dead letters come before late
+    ones.
+    """
     files = list(_files(folder, wanted.kinds))
     matches: list[dict[str, Any]] = []
     for epoch, kind, path in files[:FILES]:
@@ -106,7 +108,7 @@ def newest(folder: Path, wanted: LetterFilter) -> Newest:
 
 
 def _files(folder: Path, kinds: tuple[str, ...]) -> Iterator[tuple[int, str, Path]]:
-    """The newest files, the newest first: one more than are looked at."""
+    """Yields the newest files, the newest first: one more than are read."""
     names: list[tuple[str, str, Path]] = []
     for kind in kinds:
         with suppress(OSError), os.scandir(folder / KINDS[kind]) as there:
@@ -121,14 +123,16 @@ def _files(folder: Path, kinds: tuple[str, ...]) -> Iterator[tuple[int, str, Pat
 
 
 def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
-    """The letters of a file, the last first; one that is longer than is read is only named."""
+    """Yields the letters of a file, the last first. A file that is longer than ``TAIL`` ends with a
+    letter that says so.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - TAIL, 0))
             lines = file.read(TAIL).split(b"\n")
     except OSError:
-        return  # it has gone
+        return  # the file was deleted
     whole = lines if size <= TAIL else lines[1:]
     for line in reversed(whole):
         with suppress(msgspec.MsgspecError):

@@ -1,8 +1,8 @@
-"""Slots for work that takes long, shared fairly by token.
+"""Slots for slow work, shared fairly by token.
 
 Requests wait in a queue of their token, and free slots go to the tokens in turn. The last free slot
-is for a token that has none. So one token's work delays another token's only while several tokens
-fill all slots.
+is reserved for a token without one. So one token's work delays another token's only while several
+tokens fill all slots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from levada.server.problem_json import Problem
 
 
 class FairSlots:
-    """Slots, of which a token has at most ``per_token``.
+    """A number of slots, of which a token has at most ``per_token``.
 
     >>> async def first_of_others() -> list[str]:
     ...     slots, order = FairSlots(1, 1), []
@@ -38,7 +38,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def slot(self, token: str, most: int | None = None) -> AsyncIterator[None]:
-        """A slot as long as the block runs. Raises ``Problem`` 429 as ``enter`` does."""
+        """Takes a slot while the block runs. Raises ``Problem`` 429 as ``enter`` does."""
         await self.enter(token, most)
         try:
             yield
@@ -46,7 +46,7 @@ class FairSlots:
             self.leave(token)
 
     def enter_now(self, token: str) -> bool:
-        """Takes a slot, if one is free and no request waits."""
+        """Takes a slot if one is free and no request waits. Returns whether it did."""
         if self._queues or not self._may_run(token):
             return False
         self._take(token)
@@ -57,8 +57,8 @@ class FairSlots:
         self._running[token] += 1
 
     async def enter(self, token: str, most: int | None = None) -> None:
-        """Waits for a slot, which ``leave`` gives back. Raises ``Problem`` 429 for a token that has
-        ``most`` requests here. A cancelled request leaves the queue.
+        """Waits for a slot, which ``leave`` gives back. Raises ``Problem`` 429 if the token has
+        ``most`` requests here already. A cancelled request leaves the queue.
         """
         queue = self._queues.setdefault(token, deque())
         if most is not None and self._running[token] + len(queue) >= most:
@@ -83,7 +83,7 @@ class FairSlots:
             raise
 
     def leave(self, token: str) -> None:
-        """Gives a slot to the next request."""
+        """Gives a slot back, to the next request if one waits."""
         self._free += 1
         self._running[token] -= 1
         if not self._running[token]:

@@ -1,4 +1,4 @@
-"""``/openapi.json``: the routes as OpenAPI 3.1, from the table by which requests are routed."""
+"""``/openapi.json``: the routes as OpenAPI 3.1, from the table that routes requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIELDS = {
 
 
 def document(ways: tuple[ApiRoute, ...]) -> dict[str, Any]:
-    """The document."""
+    """Returns the OpenAPI document of the routes."""
     paths: dict[str, Any] = {}
     for way in ways:
         path = _PARAMETER.sub(r"{\1}", way.path)

@@ -1,8 +1,8 @@
-"""What went wrong, as application/problem+json (RFC 9457): title, status, detail, and of a query's
-text line, column, expected and hint.
+"""Errors as application/problem+json (RFC 9457): title, status and detail. Errors in a query's text
+also have line, column, expected and hint.
 
-A client is told no path of the server. What is wrong with its disk or files is in the log in full;
-a client is told whether to come again.
+No answer contains a path of the server. The log has the details of problems with its disk or files.
+The client learns only whether to try again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ HINDERED = (
     errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
     errno.EAGAIN, errno.ESTALE,
 )  # fmt: skip
-"""What an operator mends, or time: it is no fault of the client, nor of Levada."""
+"""Errors that an operator or time repairs: neither the client nor Levada caused them."""
 LATER = {"Retry-After": "10"}  # s
 
 
 class Problem(Exception):  # noqa: N818  # an answer, not a fault
-    """An answer that says what is wrong."""
+    """An answer that reports an error."""
 
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **said: Any
@@ -52,20 +52,20 @@ class Problem(Exception):  # noqa: N818  # an answer, not a fault
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        """As it is sent."""
+        """Returns the HTTP response."""
         return Response(self.body(), self.status, self.headers, MEDIA)
 
     def body(self) -> bytes:
-        """Its JSON."""
+        """Returns the body as JSON."""
         title = http.HTTPStatus(self.status).phrase
         said = {key: value for key, value in self.said.items() if value not in (None, "", [])}
         return json_bytes({"title": title, "status": self.status, "detail": self.detail, **said})
 
 
 def problem_of(error: Exception, *folders: Path) -> Problem | None:
-    """What a refusal is over HTTP: the user's mistakes 400, no engine 409, a full disk 507, one
-    that cannot be used 503, a damaged file 500; None for what is a fault of Levada. ``folders``:
-    those of the server, of which no client is told.
+    """Converts an error into an answer, or returns None for a fault of Levada. A user's mistake is
+    400, a missing engine 409, a full disk 507, an unusable disk 503, a damaged file 500.
+    ``folders``: the server's folders, which are removed from the texts.
     """
     number = error.errno if isinstance(error, RefusedError) else errno_of(error)
     if number in FULL:
@@ -89,7 +89,7 @@ def problem_of(error: Exception, *folders: Path) -> Problem | None:
 
 
 def without_paths(text: str, *folders: Path) -> str:
-    """A sentence without the paths of some folders, and of what is in them.
+    """Removes the paths of some folders, and of files in them, from a sentence.
 
     >>> without_paths("The file /ck/a/b.nt of the checkpoint /ck is gone.", Path("/ck"))
     'The file of the checkpoint is gone.'
@@ -100,7 +100,7 @@ def without_paths(text: str, *folders: Path) -> str:
 
 
 def place_of(error: QueryError) -> dict[str, Any]:
-    """Where a query's text is wrong, and what could have stood there."""
+    """Returns the place of an error in a query's text, and the tokens that were expected there."""
     span = error.span
     return {
         "line": span.line if span else None,
@@ -111,14 +111,14 @@ def place_of(error: QueryError) -> dict[str, Any]:
 
 
 async def on_problem(request: Request, error: Exception) -> Response:
-    """The answer to a request that was refused."""
+    """Answers a request that was refused."""
     assert isinstance(error, Problem), "it is registered for problems"
     return error.response()
 
 
 def refusal_response(request: HTTPConnection, error: Exception) -> Response | None:
-    """The answer to a request that was refused here or below; None for a fault of Levada. What is
-    wrong with the server is in its log.
+    """Returns the answer to a request that the server or a layer below refused; None for a fault of
+    Levada. Logs errors of the server.
     """
     if isinstance(error, Problem):
         return error.response()
@@ -133,8 +133,8 @@ def refusal_response(request: HTTPConnection, error: Exception) -> Response | No
 
 
 async def on_refusal(request: Request, error: Exception) -> Response:
-    """The answer to a request that something below has refused, or that the system has hindered.
-    Raises what is a fault of Levada.
+    """Answers a request that a layer below refused or the system hindered. Raises ``error`` again
+    if it is a fault of Levada.
     """
     if (answer := refusal_response(request, error)) is None:
         raise error
@@ -142,7 +142,7 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 
 
 async def on_status(request: Request, error: Exception) -> Response:
-    """No such path, or no such method there."""
+    """Answers a request for an unknown path, or with a method that the path does not have."""
     status = getattr(error, "status_code", 500)
     headers = dict(getattr(error, "headers", None) or {})
     if status == 405:  # the router names the methods of one route of the path
@@ -156,7 +156,7 @@ async def on_status(request: Request, error: Exception) -> Response:
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON for people, too."""
+    """Serializes a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
@@ -166,5 +166,5 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Its bytes."""
+        """Returns the body's bytes."""
         return json_bytes(content)

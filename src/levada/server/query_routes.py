@@ -1,5 +1,5 @@
-"""``/queries``: which there are, their texts and states; one more, one less. ``/check`` and
-``/explain``: what is to be said of a text that nobody has registered.
+"""``/queries``: list queries with their texts and states, add and remove them. ``/check`` and
+``/explain``: errors, warnings and plans of a text that is not registered.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MEDIA = ("application/sparql-query", "application/cql", "text/plain", "")
 
 
 async def list_queries(request: Request) -> Response:
-    """All of them, with their states."""
+    """Lists all queries with their states."""
     server = state_of(request)
     now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
     queries = [_query_fields(server, text, states.get(name)) for name, text in now.texts.items()]
@@ -59,7 +59,7 @@ async def list_queries(request: Request) -> Response:
 
 
 async def get_query(request: Request) -> Response:
-    """One query: its text and state."""
+    """Returns the text and state of one query."""
     server, name = state_of(request), request.path_params["query"]
     now, states = await off_loop(lambda: (server.facts.now(), _states(server)))
     if name not in now.texts:
@@ -95,12 +95,14 @@ def _query_fields(server: ServerState, text: Text, state: QueryStatus | None) ->
 
 
 def time_of(ms: int) -> int | str | None:
-    """An instant for JSON: ms, null before any element, "end" at last."""
+    """Converts an instant for JSON: ms, null before the first element, "end" after the last."""
     return None if ms <= MIN else "end" if ms >= MAX else ms
 
 
 async def put_query(request: Request) -> Response:
-    """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
+    """Registers a query under this name. Confirms an equal one. Replaces another one if
+    ``If-Match`` names it.
+    """
     check_role(request, Role.REGISTER)
     server = state_of(request)
     name, asked = check_query_name(request.path_params["query"]), await _parse_request(request)
@@ -135,18 +137,18 @@ async def _put(request: Request, server: ServerState, asked: QueryRequest) -> Re
 
 
 def _place(name: str) -> str:
-    """The path of a query."""
+    """Returns the path of a query."""
     return f"/queries/{quote(name)}"
 
 
 def _check_match(name: str, there: Text | None, match: str) -> None:
-    """Raises ``Problem`` 412 where If-Match says another query than is there."""
+    """Raises ``Problem`` 412 if If-Match names another query than the existing one."""
     if there is None or not matches(match, there.etag):
         raise Problem(412, f"The query {name} is not what If-Match says.")
 
 
 async def delete_query(request: Request) -> Response:
-    """Takes a query out."""
+    """Removes a query."""
     check_role(request, Role.REGISTER)
     server, name = state_of(request), request.path_params["query"]
     async with one_by_one(server, name):
@@ -168,7 +170,7 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
 
 
 async def _parse_request(request: Request) -> QueryRequest:
-    """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
+    """Reads the text and the options of a request. Raises ``Problem`` 400, 415."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in _MEDIA:
         raise Problem(
@@ -193,7 +195,7 @@ async def _parse_request(request: Request) -> QueryRequest:
 
 
 def _option_words(request: Request) -> dict[str, Any]:
-    """The options of a query that the request's query string says."""
+    """Returns the query's options in the request's query string."""
     said: dict[str, Any] = {w: v for w, v in request.query_params.items() if w in WORDS}
     if "empty_reports" in said:
         if said["empty_reports"] not in ("true", "false"):
@@ -216,8 +218,8 @@ def _query_spec(asked: QueryRequest, request: Request) -> QuerySpec:
 async def _ask_engine(
     request: Request, wish: Wish, asked: QueryRequest | None = None
 ) -> tuple[Answer, dict[str, Any]]:
-    """The engine's answer, and the warnings about the text; it is asked when the text may be
-    planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
+    """Sends a request to the engine. Checks the text first, so that a mistake has its place.
+    Returns the answer, and the warnings about the text. Raises ``Problem``, ``EngineError``.
     """
     server = state_of(request)
     if server.settings.read_only:
@@ -237,15 +239,15 @@ async def _ask_engine(
 
 
 def pause() -> None:
-    """Between two looks for an answer."""
+    """Sleeps between two looks for an answer."""
     time.sleep(LOOK)
 
 
 async def _await_query(
     server: ServerState, asked: QueryRequest | None, name: str = ""
 ) -> Text | None:
-    """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
-    the query.
+    """Waits until the engine has written a plan with the query ``asked``, or without the query
+    ``name``. Returns the query as it is then.
     """
     text = None
     for _ in range(300):
@@ -258,7 +260,9 @@ async def _await_query(
 
 
 async def known_words(request: Request) -> Response:
-    """What may stand in a text: keywords, streams, static graphs, prefixes that others declare."""
+    """Lists words for a text: keywords, streams, static graphs, and the prefixes of other
+    queries.
+    """
     server = state_of(request)
     now = await off_loop(server.facts.now)
     kinds_by_word: dict[str, str] = {}
@@ -274,13 +278,13 @@ async def known_words(request: Request) -> Response:
 
 
 async def check(request: Request) -> Response:
-    """What is to be said of a text: what it is, its errors and warnings, each with its place."""
+    """Checks a text. Returns its form, and its errors and warnings with their places."""
     asked = await _parse_request(request)
     return Json(await run_check(request, _task("check", asked, request)))
 
 
 async def explain(request: Request) -> Response:
-    """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
+    """Returns the plan of a text at a stage: ast, algebra, optimized or physical (the default)."""
     asked = await _parse_request(request)
     stage = request.query_params.get("stage", "physical")
     if stage not in STAGES:
@@ -290,6 +294,6 @@ async def explain(request: Request) -> Response:
 
 
 def _task(kind: str, asked: QueryRequest, request: Request) -> Task:
-    """What a process that checks texts is asked about the text of a request."""
+    """Builds the task for a process that checks texts, from the text of a request."""
     patterns = limits_of(request).patterns
     return Task(kind, asked.text, asked.name, asked.dialect, _option_words(request), patterns)

@@ -1,5 +1,5 @@
-"""Which token has added which query or stream: the ledger of the checkpoint says so, and forgets
-it with the query or the stream, in whatever way that ends.
+"""The owners of queries and streams: the token that added each. The ledger of the checkpoint has
+them and drops an owner with the query or stream, whatever ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from levada.server.settings import Limits
 
 
 def stream_key(name: str) -> str:
-    """A stream's name here, which is no query's."""
+    """Returns the key of a stream, which differs from that of every query."""
     return f"stream {name}"
 
 
@@ -24,13 +24,15 @@ def _display_name(name: str) -> str:
 
 
 def only_of(token: Token) -> str:
-    """Whose queries and streams alone a token takes away; "": anybody's."""
+    """Returns the token's name if it may remove only queries and streams that it added; "" if
+    all.
+    """
     return "" if Role.ADMIN in token.roles else token.name
 
 
 class Owners:
-    """Names of tokens by query, or by stream (``of_stream``); ``coming``: of those that are being
-    added by this server.
+    """The names of tokens by query or stream (``stream_key``). ``coming``: those of queries and
+    streams that this server is adding.
     """
 
     def __init__(self, root: Path, coming: dict[str, str]) -> None:
@@ -45,8 +47,8 @@ class Owners:
     def adding(
         self, token: Token, name: str, there: Collection[str], limits: Limits
     ) -> Iterator[None]:
-        """While a query, or a stream, is added or replaced, it is counted: by who asks for more at
-        the same time, too. Raises ``Problem`` 403, 429.
+        """Counts a query or stream while it is added, so that simultaneous requests of a token
+        count it, too. Raises ``Problem`` 403, 429.
         """
         self.check_own(token, name, new=name not in there)
         if name in there or name in self._coming:
@@ -60,7 +62,7 @@ class Owners:
             del self._coming[name]
 
     def _check_room(self, token: Token, name: str, there: Collection[str], limits: Limits) -> None:
-        """Whether there may be one more. Raises ``Problem`` 429."""
+        """Raises ``Problem`` 429 if no more queries or streams may be added."""
         is_stream = name.startswith("stream ")
         kind, most = (
             ("streams", limits.own_streams) if is_stream else ("queries", limits.own_queries)
@@ -79,7 +81,9 @@ class Owners:
             )
 
     def check_own(self, token: Token, name: str, *, new: bool = False) -> None:
-        """Whether a token may change a query: its own, with the role admin any."""
+        """Raises ``Problem`` 403 if a token may not change a query or stream. The role admin may
+        change any, other roles only those that they added.
+        """
         only = only_of(token)
         if not new and only and self._read().get(name) != only:
             raise Problem(403, f"The token {token.name} has not added the {_display_name(name)}.")

@@ -1,4 +1,6 @@
-"""``/queries/{q}/results``: the last report, those behind an id, one of them, or live."""
+"""``/queries/{q}/results``: the last report, the reports after an id, one report, or live
+events.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ FOREVER = "private, max-age=31536000, immutable"
 
 
 async def results(request: Request) -> Response | EventStream:
-    """The last report; with ``?after=`` those behind it; as events those that come."""
+    """Returns the last report, or with ``?after=`` the reports after it, or as events each new
+    report.
+    """
     server, query = state_of(request), plan_of_query(request)
     after = number(request, "after", -FARTHEST, FARTHEST)
     limit = number(request, "limit", 1, server.settings.limits.reports)
@@ -53,7 +57,7 @@ async def results(request: Request) -> Response | EventStream:
 
 
 def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
-    """What events are written as. Raises ``Problem`` 406."""
+    """Returns the class that serializes the events. Raises ``Problem`` 406."""
     word = request.query_params.get("format") or Format.NDJSON
     kinds: dict[str, type[EventStream]] = {Format.NDJSON: EventStream}
     if query.form is Form.CONSTRUCT:
@@ -65,7 +69,7 @@ def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
 
 
 async def get_report(request: Request) -> Response:
-    """One report, which is never another."""
+    """Returns one report, whose content never changes."""
     server, query = state_of(request), plan_of_query(request)
     report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
     form, media = choose_format(request, query, single=True)
@@ -81,14 +85,14 @@ async def get_report(request: Request) -> Response:
 
 
 async def events(request: Request) -> EventStream:
-    """The reports of several queries on one connection."""
+    """Streams the reports of several queries on one connection."""
     server, names = state_of(request), names_of(request)
     said = request.headers.get("last-event-id") or request.query_params.get("after")
     return EventStream(server.feed, parse_positions(names, said, one=False), one=False)
 
 
 def names_of(request: HTTPConnection) -> list[str]:
-    """The queries that are named, or else all. Raises ``Problem`` 404."""
+    """Returns the queries that the request names, or all. Raises ``Problem`` 404."""
     names = list(dict.fromkeys(request.query_params.getlist("query")))
     there = state_of(request).facts.now().plans
     for name in names:
@@ -98,7 +102,7 @@ def names_of(request: HTTPConnection) -> list[str]:
 
 
 def plan_of_query(request: HTTPConnection) -> QueryPlan:
-    """The query that the path names. Raises ``Problem`` 404."""
+    """Returns the query that the path names. Raises ``Problem`` 404, 409 if it is suspended."""
     server, name = state_of(request), request.path_params["query"]
     now = server.facts.now()
     if name in now.plans:
@@ -128,7 +132,7 @@ async def _report(
 async def _behind(
     request: Request, server: ServerState, query: QueryPlan, after: int, limit: int
 ) -> Response:
-    """The reports behind an id, oldest first, and where to ask for more."""
+    """Answers with the reports after an id, oldest first, and a link to the next ones."""
     form, media = choose_format(request, query, single=False)
     gone = server.archive.last_deleted(query.name, query.since)
 
@@ -153,7 +157,9 @@ async def _behind(
 def _up_to(
     server: ServerState, query: QueryPlan, after: int, limit: int
 ) -> Iterator[ArchivedReports]:
-    """So many reports, and so many bytes of them (at least one report)."""
+    """Yields at most ``limit`` reports, up to the byte limit of an answer, but at least one
+    report.
+    """
     room = server.settings.limits.answer
     for archived in server.archive.after(query.name, after, query.since):
         part = first_reports(archived, limit)
@@ -169,7 +175,9 @@ def _up_to(
 
 
 def content(form: Format, query: QueryPlan, parts: Sequence[ArchivedReports]) -> bytes:
-    """Reports as one text or table; of formats that have no place for times one report."""
+    """Serializes reports as one text or table. Formats without a place for times take one
+    report.
+    """
     if not parts:
         return b""
     batch = join([each.batch for each in parts])
@@ -194,7 +202,7 @@ def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
 
 
 def _no_result_reason(server: ServerState, name: str) -> str:
-    """Why a query has no result, as ``levada status`` says it."""
+    """Returns the reason why a query has no result, as ``levada status`` shows it."""
     try:
         status = read_status(server.settings.root)
     except CheckpointError:

@@ -1,4 +1,4 @@
-"""A path and a method of the server: what a row of the table of routes is."""
+"""A row of the table of routes: a path and a method of the server."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ JSON = "application/json"
 
 @frozen
 class ApiRoute:
-    """A path and a method: who may (None: everybody), what it asks for beside (in the URL, in
-    headers: ``heads``), ``refuses`` itself, takes, gives, answers; and what JSON that it answers
-    always tells. ``strict``: nothing else may stand in the URL.
+    """A path and a method. ``role``: the required role, None for everybody. ``asks``: its
+    parameters in the URL. ``takes``: media types of the body. ``gives``: statuses. ``answers``: the
+    media type of the answer. ``tells``: fields that a JSON answer always has. ``heads``: request
+    headers. ``refuses``: parameters that the endpoint itself rejects. ``strict``: other parameters
+    are errors.
     """
 
     method: str
@@ -38,7 +40,7 @@ class ApiRoute:
 
 
 def check_asked(way: ApiRoute, request: Request) -> None:
-    """What stands in the URL is looked at, and not passed over. Raises ``Problem`` 400."""
+    """Raises ``Problem`` 400 for a parameter that a strict route does not have."""
     if way.strict:
         check_names(f"{way.method} {way.path}", request, way.asks, way.refuses)
 
@@ -46,7 +48,7 @@ def check_asked(way: ApiRoute, request: Request) -> None:
 def check_names(
     what: str, asked: HTTPConnection, asks: Sequence[str], refuses: Sequence[str] = ()
 ) -> None:
-    """The parameters in the URL are among these. Raises ``Problem`` 400."""
+    """Raises ``Problem`` 400 for a parameter in the URL outside ``asks`` and ``refuses``."""
     for name in asked.query_params:
         if name not in (*asks, *refuses):
             message = f"{what} has no parameter {name[:40]}."

@@ -1,7 +1,7 @@
-"""Serving a checkpoint until a signal comes; and keeping such a process alive beside an engine.
+"""The run of a server on a checkpoint until a signal comes, and its supervision next to an engine.
 
-The socket is bound by who starts the server, and handed down: when the server dies, clients that
-come meanwhile wait in its queue until it is there again.
+The starting process binds the socket and passes it on. So while a server restarts, new clients wait
+in the socket's queue.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from levada.server.security.bounded_websocket import BoundedSocket
 from levada.server.security.log_budget import CONFIG
 from levada.server.settings import Limits, Settings
 
-BACKLOG = 2048  # connections that wait to be taken
+BACKLOG = 2048  # connections that wait to be accepted
 GRACE = 3  # s that answers may take after a signal
-HEARD = 1 << 12  # bytes of a message that a client sends, which nobody looks at
-FIRST_RESTART_PAUSE, MAX_RESTART_PAUSE = 0.5, 10.0  # s, after a server died
+HEARD = 1 << 12  # bytes of a client's WebSocket message, which the server ignores
+FIRST_RESTART_PAUSE, MAX_RESTART_PAUSE = 0.5, 10.0  # s before a dead server is started again
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises ``UsageError``."""
+    """Returns a listening socket. Raises ``UsageError``."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -58,13 +58,15 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def shown_address(made: socket.socket) -> str:
-    """The URL of a socket."""
+    """Returns the URL of a socket."""
     host, port = made.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def serve(settings: Settings, made: socket.socket) -> None:
-    """Serves until SIGINT or SIGTERM. Raises ``CheckpointError`` for what is no checkpoint."""
+    """Serves until SIGINT or SIGTERM. Raises ``CheckpointError`` if the folder is not a
+    checkpoint.
+    """
     facts_of(settings.root)
     name = secrets.token_hex(8)
     with closing(ReaderLease(settings.root, name, time.monotonic)) as sign:
@@ -72,7 +74,7 @@ def serve(settings: Settings, made: socket.socket) -> None:
 
 
 def server_of(settings: Settings, sign: ReaderLease | None = None) -> uvicorn.Server:
-    """The server of a checkpoint; ``run`` it with a socket. Raises ``UsageError``,
+    """Builds the server of a checkpoint; ``run`` it with a socket. Raises ``UsageError``,
     ``CheckpointError``.
     """
     limits = settings.limits
@@ -107,20 +109,20 @@ def server_of(settings: Settings, sign: ReaderLease | None = None) -> uvicorn.Se
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which lets those go first who would listen for ever."""
+    """A uvicorn server that ends event streams first, since they would never end."""
 
     def __init__(self, feed: Feed, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends what is under way."""
+        """Ends the event streams, then the other connections."""
         self._feed.end()
         await super().shutdown(sockets)
 
 
 class ServerSupervisor:
-    """The process of a server beside an engine, started again when it dies."""
+    """The process of a server next to an engine. It is started again when it dies."""
 
     def __init__(
         self, settings: Settings, made: socket.socket, tell: Callable[[str], None]
@@ -132,7 +134,7 @@ class ServerSupervisor:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """As long as the engine runs."""
+        """Runs the server while the block runs."""
         self._thread.start()
         try:
             yield
@@ -146,7 +148,7 @@ class ServerSupervisor:
 
     def _keep(self) -> None:
         while not (self._settings.root / "levada.json").exists():
-            if self._stopped.wait(0.05):  # the engine makes it
+            if self._stopped.wait(0.05):  # the engine writes it
                 return
         pause = FIRST_RESTART_PAUSE
         while not self._stopped.is_set():
@@ -173,7 +175,7 @@ class ServerSupervisor:
 
 
 class ServerConfig(msgspec.Struct, frozen=True):
-    """What the process of a server is told by who starts it."""
+    """The configuration that the starting process sends to the process of a server."""
 
     root: str
     host: str
@@ -186,7 +188,9 @@ class ServerConfig(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_settings(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
-        """Settings, and where to listen."""
+        """Builds the configuration from settings, the socket's descriptor and the parent's process
+        id.
+        """
         root = str(settings.root.absolute())
         tokens, letters = _name(settings.tokens), _name(settings.letters)
         limits = settings.limits
@@ -196,7 +200,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> Settings:
-        """As they were."""
+        """Returns the settings."""
         tokens, letters = _path(self.tokens), _path(self.letters)
         root, limits = Path(self.root), self.limits
         return Settings(root, self.host, self.port, tokens=tokens, limits=limits, letters=letters)

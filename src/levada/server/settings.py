@@ -1,4 +1,4 @@
-"""What a server is told when it starts."""
+"""The settings of a server, and its limits."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from levada.server.security.tokens import Token, read_tokens
 
 @frozen
 class Limits:
-    """How much is taken. Sizes in bytes, times in seconds."""
+    """The limits of a server. Sizes in bytes, times in seconds."""
 
     body: int = 16 << 20
-    bodies: int = 512 << 20  # of all requests that are not answered yet
+    bodies: int = 512 << 20  # of all unanswered requests
     text: int = 256 << 10  # of a query
     patterns: int = 500  # of a query's text: triples, or tables
     head: int = 32 << 10  # the request's line and headers
     head_seconds: float = 10.0
     body_seconds: float = 30.0
-    unread_seconds: float = 30.0  # in which an answer is read on
+    unread_seconds: float = 30.0  # in which a client must read on
     connections: int = 10_000
-    queries: int = 1000  # that are there when one more is asked for
-    own_queries: int = 100  # that one token has added
+    queries: int = 1000  # of the checkpoint, beyond which none is added
+    own_queries: int = 100  # of one token
     own_streams: int = 100
     reports: int = 1000  # in one answer
-    answer: int = 16 << 20  # bytes of its reports; one at the least
-    answers: int = 512 << 20  # of all large answers that have not been sent yet
+    answer: int = 16 << 20  # bytes of its reports; at least one report
+    answers: int = 512 << 20  # of all large answers that wait to be sent
     own_connections: int = 1000  # of one token
     sparql_seconds: float = 30.0
     sparql_memory: int = 1 << 30
-    sparql_dataset: int = 64 << 20  # N-Triples that a query is asked over
+    sparql_dataset: int = 64 << 20  # of N-Triples, the data of one query
     sparql_answer: int = 64 << 20
-    sparql_waiting: int = 32  # queries that one token asks at once
-    check_seconds: float = 10.0  # of CPU that the check of one text takes
+    sparql_waiting: int = 32  # simultaneous queries of one token
+    check_seconds: float = 10.0  # of CPU for the check of one text
     check_memory: int = 512 << 20
-    checks_waiting: int = 32  # texts that one token has checked at once
-    backlog: int = 64 << 20  # pushed and not read by the engine yet, of a stream
+    checks_waiting: int = 32  # simultaneous checks of one token
+    backlog: int = 64 << 20  # of a stream, pushed and not yet read by the engine
 
     def limits_of_token(self, token: Token) -> Limits:
-        """What is taken of a token: of one that has limits of its own these."""
+        """Returns the limits for a token: those of its quota, or these."""
         allowance = token.allowance
         if allowance is AS_ALL:
             return self
@@ -62,9 +62,9 @@ class Limits:
 
 @frozen
 class Settings:
-    """``read_only``: nothing is asked of the engine. ``tokens``: the file of their hashes; None
-    where everybody on this machine may do everything. ``letters``: the folder of late elements and
-    dead letters; None: the checkpoint.
+    """The settings of a server. ``read_only``: it sends no requests to the engine. ``tokens``: the
+    file of their hashes; None lets everybody on this machine do everything. ``letters``: the folder
+    of late elements and dead letters; None for the checkpoint.
     """
 
     root: Path
@@ -77,19 +77,19 @@ class Settings:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine reaches the server."""
+        """Returns whether only this machine reaches the server."""
         return is_loopback(self.host)
 
     def check(self) -> None:
-        """Whether a server can begin with this. Raises ``UsageError`` as ``check_exposure`` does,
-        and for a file of tokens with a fault.
+        """Raises ``UsageError`` if a server cannot start with these settings: as ``check_exposure``
+        does, and for a fault in the file of tokens.
         """
         self.check_exposure()
         if self.tokens is not None:
             read_tokens(self.tokens)
 
     def check_exposure(self) -> None:
-        """Raises ``UsageError`` for a server that others reach and anybody may use."""
+        """Raises ``UsageError`` for a server that other machines reach without tokens."""
         if self.tokens is None and not self.loopback:
             raise UsageError(
                 f"Who reaches {self.host} could register queries: there are no tokens.",
@@ -98,7 +98,7 @@ class Settings:
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port of ``--listen``; port 0 is any that is free.
+    """Parses host and port of ``--listen``; port 0 is any free one. Raises ``UsageError``.
 
     >>> parse_listen("127.0.0.1:8790"), parse_listen("[::1]:0"), parse_listen(":80")
     (('127.0.0.1', 8790), ('::1', 0), ('127.0.0.1', 80))
@@ -113,7 +113,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether a name is this machine's own.
+    """Returns whether a host name is a loopback name of this machine.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0")]
     [True, True, True, False]

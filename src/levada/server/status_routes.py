@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: ``/health``, ``/status``, ``/streams``, ``/metrics``."""
+"""The state of a checkpoint: ``/health``, ``/status``, ``/streams``, ``/metrics``."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from levada.server.security.tokens import Role
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 MAX_CHARGED = 1000
-"""Queries of which ``/metrics`` reports what they have taken."""
+"""Queries whose charges ``/metrics`` reports."""
 Sample = tuple[dict[str, str], float]
 
 
 async def health(request: Request) -> Response:
-    """Whether the server answers and an engine runs: 200 if both, else 503. The role admin is told
-    what is wrong with the file of tokens.
+    """Returns whether the server answers and an engine runs: 200 if both, else 503. With the role
+    admin the answer lists the faults of the file of tokens.
     """
     server = state_of(request)
     runs = await off_loop(lambda: engine_runs(server.settings.root))
@@ -48,7 +48,7 @@ async def health(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    """What ``levada status --json`` says, and whether an engine runs."""
+    """Returns the status as ``levada status --json`` does, and whether an engine runs."""
     server = state_of(request)
     return Json(
         await off_loop(lambda: _status_fields(server)) | {"token_faults": _token_faults(request)}
@@ -56,7 +56,7 @@ async def status(request: Request) -> Response:
 
 
 def _token_faults(request: Request) -> int:
-    """How many lines of the file of tokens are not taken."""
+    """Counts the rejected lines of the file of tokens."""
     return len(request.app.state.door.tokens.now().faults)
 
 
@@ -88,12 +88,12 @@ def _status_fields(server: ServerState) -> dict[str, Any]:
 
 
 def _since(wall: int | None) -> float | None:
-    """Seconds since an instant of the clock in ms."""
+    """Returns the seconds since an instant of the clock in ms."""
     return None if wall is None else round(max(time.time() - wall / 1000, 0.0), 3)
 
 
 def _age(root: Path, epoch: int) -> float | None:
-    """Seconds since an epoch's commit."""
+    """Returns the seconds since an epoch's commit."""
     with suppress(OSError):
         committed = os.stat(root / "manifests" / str(epoch)).st_mtime
         return round(max(time.time() - committed, 0.0), 3)
@@ -101,13 +101,13 @@ def _age(root: Path, epoch: int) -> float | None:
 
 
 async def streams(request: Request) -> Response:
-    """The streams that there are."""
+    """Lists the streams."""
     server = state_of(request)
     return Json({"streams": await off_loop(lambda: list(_streams(server)))})
 
 
 async def one_stream(request: Request) -> Response:
-    """One stream."""
+    """Returns one stream."""
     server, name = state_of(request), request.path_params["stream"]
     for stream in await off_loop(lambda: list(_streams(server))):
         if stream["name"] == name:
@@ -121,7 +121,7 @@ def _streams(server: ServerState) -> Iterator[dict[str, Any]]:
         counts = read_status(server.settings.root).streams
     now = server.facts.now()
     configs = now.streams
-    made = [name for name in counts if name in now.plans]  # what has been taken away is neither
+    made = [name for name in counts if name in now.plans]  # without removed streams
     for name in dict.fromkeys([*configs, *made]):
         fields: dict[str, Any] = {"name": name}
         if name in configs:
@@ -135,7 +135,7 @@ def _streams(server: ServerState) -> Iterator[dict[str, Any]]:
 
 
 def _config(config: StreamConfig) -> dict[str, Any]:
-    """What may be told of a stream: not where it lies."""
+    """Returns the public facts of a stream, without its path."""
     return {
         "format": config.format,
         "element": config.element,
@@ -147,7 +147,7 @@ def _config(config: StreamConfig) -> dict[str, Any]:
 
 
 async def metrics(request: Request) -> Response:
-    """The same for Prometheus."""
+    """Returns the status in the format of Prometheus."""
     server = state_of(request)
     door, faults = request.app.state.door, _token_faults(request)
     text = await off_loop(lambda: exposition(server, door.counts, faults))
@@ -155,7 +155,9 @@ async def metrics(request: Request) -> Response:
 
 
 def exposition(server: ServerState, answered: dict[int, int], token_faults: int = 0) -> str:
-    """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
+    """Returns the metrics in Prometheus' text format:
+    https://prometheus.io/docs/instrumenting/exposition_formats/.
+    """
     checkpoint_status: Status | None = None
     with suppress(CheckpointError):
         checkpoint_status = read_status(server.settings.root)
@@ -217,7 +219,7 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
 
 
 def _query_metrics(queries: Sequence[QueryStatus]) -> Iterator[str]:
-    """The charges of the queries with most CPU time."""
+    """Yields the charges of the queries with most CPU time."""
     worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
     for name, help_text, field in (
         ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),
@@ -234,7 +236,7 @@ def _is_time(ms: int) -> bool:
 
 
 def _metric(name: str, help_text: str, kind: str, samples: list[Sample]) -> Iterator[str]:
-    r"""A metric's lines.
+    r"""Yields a metric's lines.
 
     >>> list(_metric("n", "How many.", "gauge", [({"q": 'a"b'}, 2.0)]))[2]
     'n{q="a\\"b"} 2'

@@ -1,4 +1,4 @@
-"""GET ``/explain``: the topology as it runs, as text or as what a picture of it needs."""
+"""``GET /explain``: the running topology, as text or as data for a drawing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_SHOWN_NODES = 1_000_000
 
 
 async def topology(request: Request) -> Response:
-    """What the queries share, as it runs."""
+    """Returns the shared operators of all queries, as they run."""
     server = state_of(request)
     most = number(request, "most", 0, MAX_SHOWN_NODES)
     drawn = choose_media_type(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
@@ -52,8 +52,8 @@ def _text(server: ServerState, topology: Topology) -> str:
 
 
 def picture(topology: Topology, most: int) -> dict[str, Any]:
-    """Nodes, edges, and by which node each query's rows leave; ``reads`` of a node: the patterns by
-    whose text status counts what matched. With more than ``most`` nodes only how many there are.
+    """Returns nodes, edges, and for each query the node of its output. ``reads`` of a node: the
+    patterns whose matches the status counts. With more than ``most`` nodes only their number.
     """
     topology.install()
     count = len(topology.nodes)
@@ -72,7 +72,7 @@ def picture(topology: Topology, most: int) -> dict[str, Any]:
 
 
 def _reads(member: Member, step: Step) -> Iterator[dict[str, str]]:
-    """Streams and patterns that a node reads itself; "" for all of a stream's rows."""
+    """Yields the streams and patterns that a node reads itself; "" for all rows of a stream."""
     stream = next((display_name(name) for name in member.streams if name), "")
     match step:
         case s.Match(positions, _, False, ()):

@@ -3,12 +3,12 @@
 - ``Element`` and ``Row`` are the elements of streams. ``run_stepped`` runs queries over them, in
   epochs that are stepped in this process. ``MemorySink`` keeps the published results of any engine.
   Both return ``Report``.
-- ``evaluate`` is the naive reference: it answers a ``ReferenceQuery`` (SPARQL) or ``ReferenceSql``
-  (CQL) over the same streams by collecting each ``Window`` and evaluating the query in pyoxigraph
-  or SQLite. It shares nothing with the engine but ``levada.core``. ``same`` returns the first
-  difference between two lists of reports.
+- ``evaluate`` is the naive reference. It answers a ``ReferenceQuery`` (SPARQL) or ``ReferenceSql``
+  (CQL) over the same streams: it collects each ``Window`` and evaluates the query in pyoxigraph or
+  SQLite. It shares only ``levada.core`` with the engine. ``same`` returns the first difference
+  between two lists of reports.
 
-``__all__`` lists the public names; the modules serve Levada's own tests. Hypothesis is not needed:
+``__all__`` lists the public names; the modules serve Levada's tests. Hypothesis is not needed:
 random cases are in the tests of the project.
 """
 
@@ -60,7 +60,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports each name at its first use: the reference alone loads no engine."""
+    """Imports each name at its first use, so that the reference alone does not load an engine."""
     if name in _HOMES:
         from levada.core.code_loading import load_module  # imported here: the package loads little
 

@@ -1,11 +1,11 @@
-"""Compares two lists of reports, and reads the engine's NDJSON into reports
+"""The comparison of two lists of reports, and a reader of the engine's NDJSON
 (docs/architecture.md#judges).
 
 Reports agree if they have the same times and, at each time, the same bags of solutions, where
 
-- numbers are equal by value if their datatypes are, whatever the lexical form: integers exactly,
-  decimals to one unit in the eighteenth place (the precision of a division), doubles to 1e-9 and
-  floats to 1e-6 of their magnitude (so also when they were summed in another order);
+- numbers are equal by value if their datatypes are, whatever the lexical form. Integers are equal
+  exactly, decimals to one unit in the eighteenth place (the precision of a division). Doubles are
+  equal to 1e-9 and floats to 1e-6 of their magnitude, since sums depend on the order;
 - a reference's SAMPLE is equal to each of its members;
 - if a report has a ``size`` (LIMIT without a total order), any part of that size is right;
 - CONSTRUCT's graphs are equal up to the names of their blank nodes.
@@ -145,7 +145,7 @@ def _match(left: list[Solution], right: list[Solution]) -> tuple[list[Solution],
 
 
 def equal_solutions(expected: Solution, got: Solution) -> bool:
-    """Whether two solutions bind the same variables to equal terms."""
+    """Returns whether two solutions bind the same variables to equal terms."""
     mine, other = dict(expected), dict(got)
     return mine.keys() == other.keys() and all(
         equal_terms(mine[name], other[name]) for name in mine
@@ -153,7 +153,7 @@ def equal_solutions(expected: Solution, got: Solution) -> bool:
 
 
 def equal_terms(expected: str, got: str) -> bool:
-    """Whether two terms, as canonical texts, are equal by the rules of the module head.
+    """Returns whether two terms, as canonical texts, are equal by the rules of the module head.
 
     >>> equal_terms(f'"2.50"^^<{XSD}decimal>', f'"2.5"^^<{XSD}decimal>')
     True

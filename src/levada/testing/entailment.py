@@ -1,5 +1,5 @@
-"""Computes the triples that a graph entails, rule by rule to a fixpoint: the reference's
-independent definition of RDFS and of OWL 2 RL's property rules.
+"""The triples that a graph entails, rule by rule to a fixpoint: the reference's independent
+definition of RDFS and of OWL 2 RL's property rules.
 
 Triples are texts separated by blanks. A rule examines all pairs of triples, so this is for graphs
 of dozens. It shares nothing with the engine, which rewrites patterns. Names of rules are those of
@@ -37,7 +37,7 @@ SYMMETRIC, TRANSITIVE = f"<{_OWL}SymmetricProperty>", f"<{_OWL}TransitivePropert
 def entailed_triples(
     triples: Iterable[str], ontology: Iterable[str], regime: str, *, static: bool
 ) -> set[str]:
-    """Returns the triples that a graph entails under a regime (none, rdfs, owl), with its own.
+    """Returns the triples that a graph entails under a regime (none, rdfs, owl), and its triples.
 
     >>> data, ontology = [f"<e:a> {TYPE} <e:A>"], [f"<e:A> {CLASS} <e:B>"]
     >>> triples = entailed_triples(data, ontology, "rdfs", static=False)

@@ -10,10 +10,10 @@ from levada.testing.reference_model import Report
 
 
 class MemorySink:
-    """Keeps published results as NDJSON: the ``sink`` of an engine in a test.
+    """A sink that keeps published results as NDJSON: the ``sink`` of an engine in a test.
 
     ``lines`` are in the order of publication. An engine that continues from a checkpoint publishes
-    its last epoch again; files overwrite it, a list has it twice.
+    its last epoch again. Files overwrite it; this list has it twice.
 
     >>> import numpy as np
     >>> import polars as pl
@@ -29,11 +29,11 @@ class MemorySink:
         self.lines: list[bytes] = []
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Keeps a batch; returns no file names."""
+        """Keeps a batch. Returns no file names."""
         self.lines += ndjson(query, variables, batch).splitlines()
         return []
 
     @property
     def reports(self) -> dict[str, list[Report]]:
-        """The published reports by query; a query without reports is absent."""
+        """Returns the published reports by query; a query without reports is absent."""
         return read_ndjson(self.lines)

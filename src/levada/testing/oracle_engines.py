@@ -1,17 +1,11 @@
-"""Evaluates a query over given window contents: SPARQL by pyoxigraph, SQL by SQLite. These are the
-two independent engines of the reference.
+"""The two independent engines of the reference: pyoxigraph for SPARQL and SQLite for SQL. They
+evaluate a query over the contents of its windows.
 
-pyoxigraph gets each window as a named graph beside the static graphs. An empty window is an empty
-named graph, so ``GRAPH <w> {..}`` has the meaning of the algebra. SQLite gets each window as a
-table. NOW() is the report time.
-
-SAMPLE may return any member. Its value here is a literal of all members (``parse_members``), and
-``compare`` accepts each of them. An unbound variable is not a member: pyoxigraph's own SAMPLE skips
-it, but its custom aggregates would fail, so it is replaced. GROUP_CONCAT may return its parts in
-any order. The cases separate the parts by ``|``, and this module sorts them. The value is a simple
-literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6). pyoxigraph keeps a language tag that
-all parts share, so this module asks for the STR of the value. C-SPARQL's f:timestamp(s, p, o) is a
-function over the occurrences of triples in the windows.
+pyoxigraph gets each window as a named graph, in addition to the static graphs. An empty window is
+an empty named graph, so ``GRAPH <w> {..}`` has the meaning of the algebra. SQLite gets each window
+as a table. NOW() is the report time. C-SPARQL's f:timestamp(s, p, o) is a function over the
+occurrences of triples in the windows. ``_Members`` describes SAMPLE, ``ordering_text``
+GROUP_CONCAT.
 """
 
 from __future__ import annotations
@@ -49,8 +43,8 @@ _UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
-    """Returns a query's result over windows at an instant: a bag of solutions, or an
-    ASK's boolean.
+    """Returns a query's result over windows at an instant: a bag of solutions, or an ASK's
+    boolean.
     """
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
@@ -99,6 +93,10 @@ def _latest(contents: Contents) -> Callable[..., Any]:
 
 def ordering_text(term: Any) -> str:
     """Returns the canonical text of a term; parts of a simple literal between bars are sorted.
+
+    GROUP_CONCAT may return its parts in any order, so the cases separate them by ``|``. The value
+    is a simple literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6). But pyoxigraph keeps a
+    language tag that all parts share, so ``answer`` evaluates the STR of the value.
 
     >>> ordering_text(ox.Literal("b|a|b"))
     '"a|b|b"'
@@ -181,7 +179,12 @@ def date_time(ms: int) -> str:
 
 
 class _Members:
-    """An aggregate with all possible values of SAMPLE; without solutions it has none."""
+    """An aggregate with all possible values of SAMPLE; without solutions it has none.
+
+    SAMPLE may return any member. Its value here is a literal of all members (``parse_members``),
+    and ``compare`` accepts each of them. An unbound variable is not a member: pyoxigraph's SAMPLE
+    skips it, but its custom aggregates would fail, so it is replaced.
+    """
 
     def __init__(self) -> None:
         self.terms: set[str] = set()
@@ -235,8 +238,8 @@ def _table(
     *,
     timed: bool,
 ) -> None:
-    """Creates a table with a window's rows; an external stream also has the event time
-    as a column.
+    """Creates a table with a window's rows; an external stream also has the event time as a
+    column.
     """
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema

@@ -1,5 +1,5 @@
-"""Reads published files of any format except csv and tsv (which contain less than terms) into
-reports, with independent libraries.
+"""A reader of published files, with independent libraries: it returns reports. It reads all formats
+but csv and tsv, which do not contain whole terms.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _time(graph: Any) -> int:
 
 
 def _time_in_name(word: str) -> int:
-    """Returns the report time in a name; a query without windows has none."""
+    """Returns the report time in a name; MIN for a query without windows."""
     return MIN if word == "static" else int(word)
 
 

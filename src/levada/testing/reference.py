@@ -1,20 +1,14 @@
 """The naive reference: the meaning of a continuous query, recomputed at every report
 (docs/semantics.md).
 
-It judges the engine, so it is short and slow, and shares nothing with it but ``core.event_time``:
+It judges the engine, so it is short and slow, and shares only ``core.event_time`` with it:
 
 1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
    ``Stay``;
 2. the report times of a query follow from its windows' stays (``report_times``);
 3. at each of them the windows' contents are collected, and another engine evaluates the query over
-   them: SPARQL by pyoxigraph, with the windows as named graphs, SQL by SQLite
-   (``oracle_engines``);
+   them: SPARQL by pyoxigraph, SQL by SQLite (``oracle_engines``);
 4. consecutive results are subtracted as bags (IStream, DStream, a relation's changes).
-
-Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. The
-caller leaves out late elements. Times are milliseconds. Cost: reports x (occurrences + an
-evaluation). A window that never empties beside one that reports on close costs a report for each
-close, also in a gap of a year.
 """
 
 from __future__ import annotations
@@ -73,6 +67,11 @@ def evaluate(
 
     ``static``: the initial static graphs. ``replaced``: pairs of a time (ms) and the graphs after
     it, in order: a query without windows is evaluated over all of them in turn.
+
+    Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element.
+    The caller leaves out late elements. Times are milliseconds. Cost: reports x (occurrences + an
+    evaluation). A window that never empties, together with one that reports on close, costs a
+    report for each close, also in a gap of a year.
 
     >>> from levada.core.event_time import WindowKind
     >>> window = Window(WindowKind.RANGE, range=4000)
@@ -135,7 +134,7 @@ def _graphs_at(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int
 
 
 def _timeless_report(query: Question, static: Graphs) -> Report:
-    """Returns the one report of a query without windows, also if it is empty."""
+    """Returns the only report of a query without windows, also if it is empty."""
     result = answer(query, {}, static, 0)
     if isinstance(result, bool):
         return Report(TIMELESS, boolean=result)
@@ -190,12 +189,12 @@ def report_times(
     """Returns the times at which a query is evaluated: the union over its windows.
 
     These are the closes of the windows that report on close, and the enters and leaves of the
-    others. Of the times at which all windows are empty, only the first after content counts. With a
-    window that never empties they end with the last change of any window's content, or at
-    ``latest`` (the last event time of any element) if that is later: they may have been made before
-    the streams ended. With ``counted`` (the event times of all elements, for ``empty_reports``)
-    every close after the first element counts, up to the last report or element. With a ``clock``
-    its closes replace all these, up to the first at or after the last change, or the last up to
+    others. If all windows stay empty, only the first such time after content counts. With a window
+    that never empties the times end with the last change of any window's content. They end at
+    ``latest`` (the last event time of any element) if that is later, since the streams may not have
+    ended by then. With ``counted`` (the event times of all elements, for ``empty_reports``) every
+    close after the first element counts, up to the last report or element. With a ``clock`` its
+    closes replace all these, up to the first at or after the last change, or the last up to
     ``latest``.
     """
     occupied = _spans(s for name in held for s in held[name])
@@ -237,7 +236,7 @@ def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
 
 
 def _closes(window: Window, first: int, last: int) -> Iterator[int]:
-    """Returns the closes in [first, last]."""
+    """Yields the closes in [first, last]."""
     close = window.next_close(first - 1)
     while close <= last:
         yield close
@@ -245,7 +244,7 @@ def _closes(window: Window, first: int, last: int) -> Iterator[int]:
 
 
 def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) -> list[int]:
-    """Removes the times at which all windows are empty and were so at the time before."""
+    """Removes the times at which all windows are empty and were empty at the time before."""
     starts = [start for start, _ in occupied]
     kept = []
     before = False
@@ -302,7 +301,7 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
 
 
 def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
-    """Returns the reports of a CONSTRUCT as a stream; an empty graph is not an element.
+    """Returns the reports of a CONSTRUCT as a stream, without empty graphs.
 
     A node of the template differs in each report; other blank nodes stay the same.
     """

@@ -57,15 +57,18 @@ Graphs = Mapping[str | None, Sequence[str]]
 class ReferenceQuery:
     """A SPARQL query over windows.
 
-    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause. ``windows``
-    maps the windows' IRIs to stream and window (none: evaluated once). ``graphs`` names the static
-    graphs of FROM (None: the default one). For a CONSTRUCT, ``sparql`` selects the template's
-    variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with ts <= ``after``
-    do not count (the time of registration). ``merged``: windows that are part of the default graph,
-    beside the static one. With a ``clock`` only its closes are reports; ``nonempty`` reports are
-    only those at which some window is not empty. Each graph has its entailed triples under
-    ``entailment`` (none, rdfs, owl) with the triples of ``ontology`` as its schema. ``limit`` and
-    ``offset`` are those of a LIMIT without a total order, left out of ``sparql``.
+    - ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause.
+      ``windows`` maps the windows' IRIs to stream and window (none: evaluated once).
+    - ``graphs``: the static graphs of FROM (None: the default one). ``merged``: windows that are
+      part of the default graph, together with the static one.
+    - ``template``: for a CONSTRUCT, with ``?x``, ``_:b`` or canonical terms; ``sparql`` then
+      selects its variables.
+    - ``after``: the time of registration; elements with ts <= ``after`` do not count.
+    - ``clock``: only its closes are reports. ``nonempty``: only times with a window that is not
+      empty are reports.
+    - ``entailment`` (none, rdfs, owl): each graph has its entailed triples, with the triples of
+      ``ontology`` as its schema.
+    - ``limit`` and ``offset``: those of a LIMIT without a total order, left out of ``sparql``.
     """
 
     sparql: str
@@ -128,7 +131,7 @@ class Report:
     triples of a CONSTRUCT).
 
     The time of a query without windows is ``core.event_time.TIMELESS``. ``change`` is "insert" or
-    "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
+    "delete" for a relation's changes. With ``size``, any ``size`` of the solutions are right.
     """
 
     time: int
@@ -165,7 +168,7 @@ def value_of(text: str) -> Value:
 
 
 def canonical(item: Item) -> str:
-    """Returns the text that orders the occurrences of one ts: a triple's own text.
+    """Returns the text that orders the occurrences of one ts: the text of a triple.
 
     For a row it is its values as terms with spaces between.
     """

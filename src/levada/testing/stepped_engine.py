@@ -1,4 +1,4 @@
-"""Runs queries over given streams, on an engine whose epochs are stepped in this process.
+"""A run of queries over streams of values, on an engine whose epochs are stepped in this process.
 
 The streams become files in a temporary folder and are read like all input. So a query has the same
 answer as on Spark, whatever the epochs and partitions. Cost: tens of milliseconds for an engine,

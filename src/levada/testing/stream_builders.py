@@ -3,7 +3,7 @@
 RDF elements become N-Triples lines with the event time as a further term before the dot
 (``time=column``). Each triple is a line, so with ``element=line`` each triple is an element. Rows
 become CSV with a column for the time. A directory's files are named in order. Names that end in
-``.gz`` or ``.zst`` are compressed, without a time in the head: equal input makes equal bytes.
+``.gz`` or ``.zst`` are compressed without a time in the header, so equal input makes equal bytes.
 pyoxigraph and pyjelly write other RDF formats.
 """
 
@@ -167,7 +167,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 class ManualClock:
-    """A wall clock in milliseconds that moves only when a test says so.
+    """A wall clock in milliseconds that moves only with ``advance``.
 
     >>> clock = ManualClock(1000)
     >>> clock.advance(500)

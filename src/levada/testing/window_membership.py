@@ -1,5 +1,5 @@
-"""Computes when occurrences are in windows: the reference's independent definition of every kind of
-window.
+"""The times at which occurrences are in windows: the reference's independent definition of every
+kind of window.
 
 Every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
 ``Stay``. Cost: linear in the occurrences; for count windows and sessions quadratic.
@@ -59,9 +59,7 @@ def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tup
 
 
 def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """Returns when each of these occurrences is in the window; those that never are,
-    are left out.
-    """
+    """Returns the times at which each occurrence is in the window, without those that never are."""
     counted = [(ts, item) for ts, item in ordered if ts >= window.start]
     match window.kind:
         case WindowKind.COUNT:
@@ -76,8 +74,8 @@ def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
 def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
     """Returns the stays in a count window.
 
-    After each step-th occurrence the content is the last ``count`` of those so far, until the next
-    such one.
+    After each step-th occurrence the content is the last ``count`` occurrences so far, until the
+    next step.
     """
     stays = []
     for i, (ts, item) in enumerate(counted):
@@ -112,7 +110,7 @@ def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
-    """Returns the items in a window at an instant, each with its ts: a bag of rows; a graph is a
+    """Returns the items in a window at an instant, each with its ts. Rows are a bag, triples a
     set.
     """
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]

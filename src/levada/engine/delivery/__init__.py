@@ -1,1 +1,1 @@
-"""Delivers reports to outputs, each at its own pace."""
+"""The delivery of reports to outputs, each at its pace."""

@@ -1,5 +1,5 @@
-"""The engine's methods for outputs. A query's handle names an output, which runs beside the epoch
-loop.
+"""The engine's methods for outputs. A query's handle names an output, which runs parallel to the
+epoch loop.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class DeliveryApi:
     if TYPE_CHECKING:
 
         def _open(self) -> Checkpoint:
-            """The checkpoint, taken for the engine."""
+            """Opens the checkpoint for this engine."""
 
         def _wake(self) -> None:
-            """Has the loop look at what has changed."""
+            """Makes the epoch loop look for changes at once."""
 
         @property
         def running(self) -> bool:
-            """Whether epochs may still come."""
+            """Returns whether more epochs may come."""
 
     def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
         """Sends the query's reports to this URL, too. Raises ``UsageError``."""
@@ -56,8 +56,8 @@ class DeliveryApi:
 
     def _index_on(self, root: Path) -> tuple[Index | None, Callable[[], Index]]:
         """Returns the index of results for other processes and outputs, and a function that opens
-        it. The index is None if nothing keeps results yet. The function does not hold the engine,
-        which is closed when no one refers to it.
+        it. The index is None if nothing keeps results yet. The function does not reference the
+        engine, which closes when it is garbage-collected.
         """
         plans = partial(plan_of, root, facts_of(root))
         kept = self._kept or Keep.parse(KEEP)

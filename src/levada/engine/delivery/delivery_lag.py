@@ -16,9 +16,10 @@ from levada.engine.suspended_queries import read_suspended
 
 @frozen
 class OutputStatus:
-    """An output. ``behind``: the reports that it has not received. ``oldest``: when the first of
-    these was published (ms by the clock; None: there is none). ``why``: why the target is
-    unavailable. ``holds``: the intake waits for this output. ``note``: a remark about its query.
+    """The state of an output. ``behind``: the reports that it has not received. ``oldest``: when
+    the first of these was published (ms by the clock; None without one). ``why``: the reason why
+    the target is unavailable. ``holds``: the intake waits for this output. ``note``: a remark about
+    its query.
     """
 
     query: str
@@ -31,14 +32,14 @@ class OutputStatus:
 
     @property
     def undelivered(self) -> str:
-        """The sentence about an output that is behind at the end of a run."""
+        """Returns the sentence about an output that is behind at the end of a run."""
         reports = "1 report" if self.behind == 1 else f"{self.behind:,} reports"
         why = self.why or f"{self.to} has not taken all yet."
         return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
 
 
 def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputStatus, ...]:
-    """Returns the outputs of a checkpoint. ``now``: their progress as the engine knows it; without
+    """Returns the outputs of a checkpoint. ``now``: their progress in the running engine; without
     it, as of the last second. Raises ``CheckpointError``.
     """
     known = read_deliveries(root) if now is None else now

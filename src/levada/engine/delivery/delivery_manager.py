@@ -1,13 +1,12 @@
-"""The outputs of an engine: what the index keeps for them, when the intake waits for one, and when
-they have everything.
+"""The outputs of an engine: which results the index keeps for them, when the intake waits for one,
+and when they are complete.
 
-Each has a thread (``delivery``). What the checkpoint is to know of them is written at most every
-``WRITE_INTERVAL`` seconds: where an output is stands in its target, too.
+Each output has a thread (``delivery_thread``). Their progress is written to the checkpoint at most
+every ``WRITE_INTERVAL`` seconds, since the target also stores its position.
 
-An output belongs to one query: what stood under the name before, or comes after it, is another's.
-Those that come while the engine runs begin between two epochs, on the loop's thread (``follow``),
-before the plan that has their query: so no report of it is missed, and none of another one taken.
-docs/decisions/0054.
+An output belongs to one query, not to other queries of the same name. Outputs that are added during
+the run begin between two epochs, on the loop's thread (``follow``), before the plan with their
+query. So they get all reports of that query, and no others (docs/decisions/0054).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from levada.runtime.publication.publication import Standing
 from levada.runtime.publication.query_lifetime import Lifetime
 
 WRITE_INTERVAL = 1.0  # s
-KEEP = "256MB"  # what outputs may be behind, unless the engine is told
+KEEP = "256MB"  # by how much outputs may be behind, without the option keep
 
 
 @frozen
@@ -125,7 +124,7 @@ class Deliveries:
         return target
 
     def _is_whole(self, query: str, lifetime: Lifetime) -> bool:
-        """Whether all results of a query since its beginning are kept."""
+        """Returns whether all results of a query since its beginning are kept."""
         assert self._checkpoint is not None, "it is open"
         plan, last = lifetime.query, self._checkpoint.last
         if self._running and plan is None:
@@ -159,7 +158,9 @@ class Deliveries:
         return delivery
 
     def await_some(self) -> None:
-        """Announces outputs: a new query may get outputs at once, and these must miss no report."""
+        """Makes the index keep results: a new query may get outputs at once, which must miss no
+        report.
+        """
         self.needs_kept_results = self.needs_kept_results or (
             self._running and self.lasting and self._index is None
         )
@@ -268,7 +269,7 @@ class Deliveries:
         return min((d.reached + 1 for d in self.all), default=MAX)
 
     def held_by(self, index: Index | None) -> str:
-        """Describes why the intake must wait, or returns "" if it need not. Raises the failure of
+        """Returns the reason why the intake must wait, or "" if it need not. Raises the failure of
         an output.
         """
         self._sweep()
@@ -281,7 +282,7 @@ class Deliveries:
         working = [delivery for delivery in self.all if not delivery.broken]
         if not working:
             return ""
-        slow = min(working, key=lambda delivery: delivery.reached)  # it goes on meanwhile
+        slow = min(working, key=lambda delivery: delivery.reached)  # its thread may change it
         self._find_slow(slow.reached + 1)
         return _wait_reason(slow)
 
@@ -302,7 +303,9 @@ class Deliveries:
                 self._note_change(True)
 
     def behind(self, index: Index | None) -> str:
-        """Describes an output that lacks reports of the index, or returns "" if there is none."""
+        """Returns a sentence about an output that lacks reports of the index, or "" if all have
+        them.
+        """
         self._sweep()
         entries = () if index is None else index.entries
         working = (delivery for delivery in self.all if not delivery.broken)
@@ -312,14 +315,14 @@ class Deliveries:
     def _note_change(self, at_once: bool) -> None:
         """Writes the progress to the checkpoint, unless it was written just now."""
         if at_once or time.monotonic() - self._written >= WRITE_INTERVAL:
-            with suppress(CheckpointError):  # the engine tells of that
+            with suppress(CheckpointError):  # the engine reports it
                 self._write()
 
     def _write(self) -> None:
         with self._lock:
             if self._checkpoint is None or self._over:
                 return
-            # of two to one target the first is at work
+            # of two outputs to one target the first is active
             progress = {(d.query, d.target.name): d.progress for d in reversed(self.all)}
             if progress != self._kept:
                 write_deliveries(self._checkpoint.root, list((self._before | progress).values()))
@@ -327,7 +330,7 @@ class Deliveries:
 
 
 def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:
-    """Whether there are reports that an output has not received."""
+    """Returns whether there are reports that an output has not received."""
     for entry in reversed(entries):
         if entry.epoch <= delivery.reached:
             return False
@@ -337,13 +340,13 @@ def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:
 
 
 def _is_same_target(delivery: Delivery, query: str, target: Target) -> bool:
-    """Whether the delivery is, or was, an output of a query of this name to this target."""
+    """Returns whether the delivery is, or was, an output of a query of this name to this target."""
     return delivery.query == query and delivery.target.name == target.name
 
 
 def _start_epoch(delivery: Delivery, index: Index, last: Manifest, *, fresh: bool) -> int:
-    """Returns the epoch behind which a new output begins: the one before the query's first kept
-    epoch, or the current one if no epoch is kept.
+    """Returns the epoch after which a new output begins: the one before the query's first kept
+    epoch. Without kept epochs it is the current one.
     """
     plan = None if delivery.lifetime is None else delivery.lifetime.query
     if delivery.asked is not None:

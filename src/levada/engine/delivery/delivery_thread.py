@@ -1,15 +1,14 @@
-"""One output: a thread that takes a query's reports from the index to a target, epoch by epoch.
+"""One output: a thread that sends a query's reports from the index to a target, epoch by epoch.
 
-    open -> position -> (entry behind it -> rows -> write, with the position)*
+    open -> position -> (entry after it -> rows -> write, with the position)*
 
-What fails because the target is away is tried again, from ``open`` on, after pauses that grow: so
-nothing must be known of what was under way. An output that is away needs the epochs that it does
-not have (``needs``), and nobody else waits for it. Every other failure is kept in ``failure``.
+If the target is unavailable, the thread starts again from ``open``, after growing pauses, and needs
+no memory of writes in progress. Meanwhile the index keeps the epochs that the output lacks, and
+other outputs continue. Every other failure is stored in ``failure``.
 
-Where an output begins that nobody knows yet: at the oldest report that the index has, behind the
-epoch ``begins``. One that is known, and misses reports that the index has given up, fails with a
-sentence, unless it skips them. It is ``over`` when it has all up to the epoch ``ends``, with which
-its query went. Another one to the same target waits until then.
+A new output begins at the oldest report of the index after the epoch ``begins``. An output whose
+next reports were deleted fails, unless it skips them. It is ``over`` when it has all reports up to
+the epoch ``ends``. Another output to the same target waits until then.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ from levada.runtime.publication.query_lifetime import Lifetime
 from levada.runtime.task.operator_failures import as_failure
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
-LOOK = 0.5  # s without a word after which one looks all the same
-ENDING = 3.0  # s that targets have to end what is under way
+LOOK = 0.5  # s without a signal after which the thread looks for reports
+ENDING = 3.0  # s for targets to end writes in progress
 
 
 @dataclass
 class Delivery:
     """The output of a query of the checkpoint in ``root``. ``known``: its progress in the
     checkpoint; None for a new output. ``changed``: called after progress; with True if the progress
-    must be recorded at once. ``lifetime``: the lifetime of the program's query. ``asked``: a
-    request named the output, so the output waits until its target works. ``after``: the earlier
+    must be recorded at once. ``lifetime``: the lifetime of the program's query. ``asked``: the
+    request that added the output, which then retries until its target works. ``after``: the earlier
     output to the same target.
     """
 
@@ -70,9 +69,9 @@ class Delivery:
     reached: int = field(init=False)  # up to this epoch it needs nothing
     why: str = ""
     failure: BaseException | None = None
-    fault: EvaluationError | None = None  # for which its query is to be suspended
-    broken: bool = False  # by a fault: it writes no more in this run
-    has_asked: bool = False  # the target has said how far it is
+    fault: EvaluationError | None = None  # its query will be suspended for it
+    broken: bool = False  # by a fault: it stops writing in this run
+    has_asked: bool = False  # the target has returned its position
     holds: bool = False
     over: bool = False
 
@@ -90,7 +89,7 @@ class Delivery:
 
     @property
     def progress(self) -> Delivered:
-        """The progress to record in the checkpoint."""
+        """Returns the progress to record in the checkpoint."""
         at = self.position
         return Delivered(
             self.query, self.target.name, at.epoch, at.report, at.since, self.reached, self.why,
@@ -98,8 +97,8 @@ class Delivery:
         )  # fmt: skip
 
     def begin(self, epoch: int) -> None:
-        """Sets the first epoch: the reports behind this one, unless the checkpoint knows the
-        progress.
+        """Sets the epoch after which reports are sent, unless the checkpoint has the progress.
+        Starts the thread.
         """
         if self.known is None:
             self.begins = epoch
@@ -154,7 +153,7 @@ class Delivery:
             except BaseException as error:
                 fault = as_failure(error)
                 if fault is None and isinstance(error, Exception):
-                    fault = EvaluationError(repr(error))  # the system's, which no target has named
+                    fault = EvaluationError(repr(error))  # of the system, not of the target
                 if fault is None:
                     failure = EngineError(f"The output of {self.query} failed: {error!r}.")
                     failure.__cause__ = error
@@ -165,8 +164,8 @@ class Delivery:
             self.target.close()
 
     def _is_waited_for(self, error: LevadaError) -> bool:
-        """Whether the output tries again. An output of a request tries until its query is removed,
-        since it must not end the engine.
+        """Returns whether the output tries again. An output of a request tries until its query is
+        removed, since it must not end the engine.
         """
         if isinstance(error, TargetAwayError):
             return self.ends == MAX or self.known is not None
@@ -212,7 +211,7 @@ class Delivery:
                     with cpu_guard():
                         self._write(entry)
                 self.reached = max(self.reached, entry.epoch)
-            if ends < MAX:  # known before the look, which has seen all up to there
+            if ends < MAX:  # set before the last look, so that look had all reports
                 self.over = True
                 return self._stopping.set()
             self.changed(False)
@@ -222,16 +221,16 @@ class Delivery:
         return None
 
     def has(self, entry: Entry) -> bool:
-        """Whether an epoch has reports for this output that it has not yet delivered."""
+        """Returns whether an epoch has undelivered reports for this output."""
         first = max(self.position.epoch, self.begins)
         return first < entry.epoch <= self.ends and self.query in entry.queries
 
     def _find_position(self, position: Position | None, cursor: Cursor) -> None:
-        """Continues where the target says. Raises ``SinkError`` if reports are missing."""
+        """Continues at the target's position. Raises ``SinkError`` if reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
         if position is None:
             position = Position(report=gone)
-        elif not self.target.skips and position.epoch >= self.begins:  # else of a query before
+        elif not self.target.skips and position.epoch >= self.begins:  # else of an earlier query
             unknown = self.known is None and cursor.first > position.epoch + 1
             if unknown or gone > position.report:
                 raise SinkError(
@@ -240,7 +239,7 @@ class Delivery:
                     hint="Say lost=skip to go on without them, or name another target.",
                 )
         self.position = position
-        # a target that was restored may be behind what the checkpoint knows of it
+        # a restored target may be behind the progress in the checkpoint
         self.reached = min(self.reached, max(position.epoch, self.begins))
         self.has_asked = True
         self.known = self.progress

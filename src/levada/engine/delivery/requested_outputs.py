@@ -1,9 +1,9 @@
-"""The outputs that requests name, as recorded in the ledger of a checkpoint.
+"""The outputs of requests, as recorded in the ledger of a checkpoint.
 
-An output comes with its query and ends with it, in the same writing of the ledger, so that neither
-is without the other whoever dies when. It stays there until it has all that its query reported. A
-URL and options stand there as they were said, so a password does not: ``env:NAME`` or ``file:PATH``
-says where it is, which is looked up by the engine's process.
+An output begins and ends with its query, in the same write of the ledger, so no crash separates
+them. It stays in the ledger until it has all reports of its query. The ledger has URL and options
+unchanged, without passwords: ``env:NAME`` or ``file:PATH`` names the place of a password, which the
+engine's process reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
 
 
 class Requested:
-    """The outputs of a ledger, and those of the running engine."""
+    """The outputs of a ledger, and their changes for the running engine."""
 
     def __init__(self, ledger: Ledger, deliveries: Deliveries) -> None:
         self._ledger, self._deliveries = ledger, deliveries
@@ -32,7 +32,7 @@ class Requested:
 
     @property
     def restore_point(self) -> Kept:
-        """The state to restore if the request that changes it is refused."""
+        """Returns the state to restore if the request that changes it is refused."""
         return self._ledger.outputs, self._new, self._ended
 
     @restore_point.setter

@@ -1,8 +1,9 @@
-"""What follows a commit: results go to sinks, readers are told, and what has been read goes.
+"""The steps after a commit: publish results to sinks, notify readers, and delete rows that were
+read.
 
-Where the next epoch runs in other processes the first two go on beside it
-(docs/decisions/0055-publication-beside-the-next-epoch.md): ``publish`` leaves them as a
-``PendingPublication``. All else is done on the loop's thread before the next epoch is decided.
+If the next epoch runs in other processes, the first two overlap it
+(docs/decisions/0055-publication-beside-the-next-epoch.md): ``publish`` returns them as a
+``PendingPublication``. All else runs on the loop's thread before the next epoch is decided.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ Tell = Callable[[Manifest], None]
 
 @frozen
 class Publishing:
-    """Publishes the epochs that ``executor`` has run, and calls ``tell`` after each. ``promises``:
-    results are promised within a delay, so publication must not overlap the next epoch.
+    """The publication of epochs that ``executor`` has run. ``tell``: called after each.
+    ``promises``: results have a promised delay, so publication must not overlap the next epoch.
     """
 
     publication: Publication
@@ -38,8 +39,8 @@ class Publishing:
     promises: bool
 
     def publish(self, manifest: Manifest) -> PendingPublication | None:
-        """Publishes all results of an epoch. Returns the unfinished part if it continues beside the
-        next epoch.
+        """Publishes all results of an epoch. Returns the unfinished part if it overlaps the next
+        epoch.
         """
         self.publication.checkpoint.reign.check()
         beside = not (self.promises or all_here(self.executor))

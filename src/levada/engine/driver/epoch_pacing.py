@@ -20,22 +20,23 @@ from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.rebalancing.rebalancer import Balancing
 
 SHARE = 4
-"""What part of a delay lies between the starts of two epochs, unless somebody says more."""
+"""The interval between epochs is a delay divided by this, unless the user sets it."""
 
 
 @frozen
 class EpochPacing:
-    """How epochs follow each other. ``interval``: the least time between the starts of two, ms
-    (None: by their cost, ``runtime.cost_model.epoch_interval``);
-    ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
-    whenever). ``once``: what is there is read and the streams end,
-    unless they are to be kept open. ``limits``: of one query.
-    ``slices``: those of event time whose send graphs are counted
-    (``checkpoint.send_graph_options``). ``placed``: where tasks would best run. ``balancing``: what
-    moves groups. ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of
-    each new placement, where one is learned. ``bound``: to which processors tasks are. ``degree``:
-    who says how many partitions there are (``runtime.cost_model.partition_count``). ``memory``: of
-    one task. ``accept_changes``: options of streams may change the meaning of what windows hold.
+    """The options of an engine's epochs. ``interval``: the least time between the starts of two, ms
+    (None: by their cost, ``runtime.cost_model.epoch_interval``). ``epoch_rows``: the most elements
+    of one. ``delay``: the target latency of results, ms (0: none). ``once``: the existing input is
+    read and the streams end, unless ``keep_open``. ``limits``: those of one query. ``slices``: the
+    slices of event time with send graphs (``checkpoint.send_graph_options``).
+
+    ``placed``: the preferred executors of tasks. ``balancing``: the policy that moves groups.
+    ``cores``: the cores for partitions (0: as many as partitions). ``follow``: registers a callback
+    for each placement that is learned. ``bound``: the processors that tasks are bound to.
+    ``degree``: the policy for the number of partitions (``runtime.cost_model.partition_count``).
+    ``memory``: the limit of one task. ``accept_changes``: changed options of streams may alter the
+    meaning of window contents.
     """
 
     interval: int | None
@@ -73,9 +74,9 @@ class EpochPacing:
 
 
 def parse_pacing(epoch: int | str | None, delay: int | str | None) -> tuple[int | None, int]:
-    """The least time between the starts of two epochs (None: by their cost) and the delay, ms.
-    With a delay and no interval, a quarter of the delay, so that few elements do not cost an epoch
-    each. Raises ``UsageError`` if no result could come within the delay.
+    """Parses the least time between the starts of two epochs (None: by their cost) and the delay,
+    both in ms. Without an interval it is a quarter of the delay, so that a few elements do not cost
+    an epoch each. Raises ``UsageError`` if no result could arrive within the delay.
 
     >>> parse_pacing(None, "250ms"), parse_pacing("100ms", 250)
     ((62, 250), (100, 250))
@@ -101,10 +102,10 @@ def parse_pacing(epoch: int | str | None, delay: int | str | None) -> tuple[int 
 
 
 def wall_clock_ms() -> int:
-    """The wall clock, in ms, without its steps (``core.clock``)."""
+    """Returns the wall clock, in ms, without its steps (``core.clock``)."""
     return CLOCK()
 
 
 def clock_ms() -> int:
-    """The clock of durations, in ms."""
+    """Returns the clock of durations, in ms."""
     return CLOCK.elapsed()

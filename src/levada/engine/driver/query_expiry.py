@@ -1,9 +1,9 @@
-"""Queries that end: which of them have, by how far their streams are
+"""The expiry of queries with an end, by the watermarks of their streams
 (docs/semantics.md#queries-that-end).
 
-A query is over once the watermark of all of its streams is beyond its end: then all of its reports
-are made, and it leaves as one that is unregistered. What others read stays, silent, until they have
-gone. Cost: a look at the first end of all, in each epoch.
+A query is over once the watermarks of all its streams are beyond its end. All its reports are
+published by then, and it is removed as an unregistered one is. A query whose stream others read
+stays, silent, until they are gone. Cost: a look at the earliest end, in each epoch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from levada.engine.registry import Registry
 from levada.errors import UsageError
 from levada.runtime.driver.query_catalog import Registered
 
-MIN_KEPT_ENDS = 64  # ends that are kept unasked
+MIN_KEPT_ENDS = 64  # entries of the heap below which removed queries stay in it
 
 
 class QueryExpiry:
@@ -25,7 +25,7 @@ class QueryExpiry:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._coming: list[Registered] = []  # those that stand in no plan yet
+        self._coming: list[Registered] = []  # queries that are in no plan yet
         self._ends: list[tuple[int, int, Registered]] = []
         self._numbers = count()
         self._seen, self._most = -1, MIN_KEPT_ENDS
@@ -38,7 +38,7 @@ class QueryExpiry:
         self._take_new()
         over = self._take_expired(last)
         gone: list[Registered] = []
-        for _ in range(len(over)):  # readers before what they read
+        for _ in range(len(over)):  # readers before their makers
             left = [query for query in over if not self._remove(query, gone)]
             if len(left) == len(over):
                 break
@@ -57,7 +57,7 @@ class QueryExpiry:
                 self._coming.append(query)
             else:
                 self._push(query)
-        if len(self._ends) > 2 * self._most:  # those that were taken out before their ends
+        if len(self._ends) > 2 * self._most:  # drops queries that were removed before their ends
             self._ends = sorted(end for end in self._ends if self._is_registered(end[2]))
             self._most = max(len(self._ends), MIN_KEPT_ENDS)
 
@@ -84,7 +84,7 @@ class QueryExpiry:
         return expired
 
     def _is_registered(self, query: Registered) -> bool:
-        """Whether the query is registered and not suspended; suspended queries stay in the
+        """Returns whether the query is registered and not suspended; suspended queries stay in the
         status.
         """
         return (
@@ -95,6 +95,6 @@ class QueryExpiry:
         try:
             self._registry.remove(query.name)
         except UsageError:
-            return False  # another one reads it
+            return False  # another query reads it
         gone.append(query)
         return True

@@ -1,9 +1,9 @@
-"""What a query has over several epochs, and may not have: reports, and rows in them, of what was
-read at once, bytes of its results that are kept, rows of state.
+"""The limits of a query over several epochs: reports and their rows from input that was read at
+once, kept bytes, rows of state.
 
-Manifests and the index have the numbers, so nothing is looked at for it. Reports that are too many
-for one epoch are made by the next ones, which read nothing until they have: all of these count
-together, since all other queries wait for them. What such a query has reported by then stays.
+Manifests and the index have the numbers, so nothing else is read. If reports are too many for one
+epoch, the next epochs make the rest and read nothing meanwhile. All of these count together, since
+all other queries wait for them. Reports published before a suspension stay.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def check_state(limits: QueryLimits, sharing: Sharing) -> None:
 
 
 class QueryQuotas:
-    """Counts the quantities that the limits bound. ``_rows``: rows of queries from input that was
-    read at once, by node and member. ``_empty``: reports without rows.
+    """The quantities that the limits bound. ``_rows``: rows of queries from input that was read at
+    once, by node and member. ``_empty``: reports without rows.
     """
 
     def __init__(self, limits: Limited) -> None:

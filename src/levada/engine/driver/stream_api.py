@@ -34,20 +34,20 @@ class StreamApi:
 
         @property
         def running(self) -> bool:
-            """Whether more may come."""
+            """Returns whether more reports may come."""
 
         def _open(self) -> Checkpoint:
-            """The checkpoint, taken for the engine."""
+            """Opens the checkpoint for this engine."""
 
         def _wake(self) -> None:
-            """Has the loop look at what has changed at once."""
+            """Makes the epoch loop look for changes at once."""
 
     def stream(
         self, name: str, source: StreamSource = None, **options: Unpack[StreamOptions]
     ) -> None:
         """Declares a stream: its IRI or a plain word, and a source. The source is a path (options
-        of ``StreamConfig.of``), a streaming DataFrame of Spark, or Python data. Without a source,
-        rows are pushed.
+        of ``StreamConfig.from_options``), a streaming DataFrame of Spark, or Python data. Without a
+        source, rows are pushed.
 
         While the engine runs you can add any source but a DataFrame. The stream is read from the
         next epoch on, and an engine that starts on the checkpoint restores it. Raises
@@ -83,7 +83,8 @@ class StreamApi:
 
     def push(self, stream: str, rows: Rows) -> None:
         """Adds rows to a stream that is not a file. The rows are durable when the call returns.
-        Before the start they are kept until then. Raises ``UsageError`` for rows that do not fit.
+        Rows that you push before the start wait for it. Raises ``UsageError`` for rows that do not
+        fit.
         """
         self._check_running("these rows")
         if self._driver is not None and self._driver.once:

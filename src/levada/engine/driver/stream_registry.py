@@ -1,15 +1,15 @@
 """The streams of a running engine: those that its program declared before the start, and those
 added since (docs/decisions/0043-streams-come-and-go.md).
 
-    restore -> at the start: streams that came while an engine ran are there again, those that were
-               taken away are not
+    restore -> at the start: brings back streams that were added to a running engine; removed ones
+               stay out
     add, remove -> by the program, or by a request: durable when they return
-    follow  -> between epochs: the catalog and the sources have the streams that there are now
-    settle  -> after the first epoch without a stream: what its spool wrote goes
+    follow  -> between epochs: gives the current streams to the catalog and the sources
+    settle  -> after the first epoch without a stream: deletes its spool
 
-The set of streams that an epoch has is in its plan and its setup, which the intention names; the
-ledger has what the next plan follows from. Until an epoch without a stream is committed its spool
-stays, and another stream of its name has another folder.
+The streams of an epoch are in its plan and its setup, which the intention names. The ledger has
+those of the next plan. The spool of a removed stream stays until an epoch without it is committed,
+and a later stream of the name has another folder.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Streams:
         self._registry, self._spools = registry, spools
         self._sources: dict[
             str, SplitEnumerator
-        ] = {}  # of the streams that came since the last plan
-        self._known: set[str] = set()  # that the last plan has
-        self._again: set[str] = set()  # restored, and not named by this run's program
+        ] = {}  # of the streams that were added since the last plan
+        self._known: set[str] = set()  # streams of the last plan
+        self._again: set[str] = set()  # restored, and not yet declared by this run's program
         self._first = True
-        self._leaving: dict[str, list[str]] = {}  # folders by streams that the next epoch has not
+        self._leaving: dict[str, list[str]] = {}  # folders of streams that the next epoch lacks
         self._since: int | None = None  # from this plan on
 
     def _write(self) -> None:
@@ -128,7 +128,7 @@ class Streams:
                 warnings.warn(message, stacklevel=2)
                 continue
             else:
-                named = msgspec.structs.replace(named, owner="")  # it is the program's
+                named = msgspec.structs.replace(named, owner="")  # it belongs to the program
             kept.append(named)
         self.ledger.streams = kept
 
@@ -155,7 +155,9 @@ class Streams:
 
     @property
     def strangers(self) -> frozenset[str]:
-        """The streams whose names probably belonged to other streams in the last manifest."""
+        """Returns the streams whose names probably belonged to other streams in the last
+        manifest.
+        """
         last = self._checkpoint.last
         plan = 0 if last is None else last.plan
         return frozenset(named.name for named in self.ledger.streams if plan <= named.before)
@@ -245,8 +247,8 @@ class Streams:
     def _restore_declared(
         self, name: str, source: StreamSource, options: Mapping[str, Any]
     ) -> None:
-        """Compares a stream of the program with the one of the name that an earlier run has
-        left.
+        """Compares a stream of the program with the stream of the name from an earlier run. Raises
+        ``UsageError`` if they differ.
         """
         declared, there = self._registry.declared[name], self._registry.streams[name]
         if isinstance(source, StreamConfig):
@@ -297,7 +299,7 @@ class Streams:
             said = _identity(declared) if asked and not was_added else ""
             ledger.streams = others
             ledger.left[name] = RemovedStream(said, [*before.folders, *folder])
-            if not asked:  # else with the request
+            if not asked:  # else the request is written with it
                 self._write()
             self._spools.remove_stream(name)
             self._sources.pop(name, None)

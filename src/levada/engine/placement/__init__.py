@@ -1,1 +1,1 @@
-"""Applies a placement of tasks to an engine."""
+"""The placement of tasks on executors: from a file, learned, and measured."""

@@ -1,8 +1,8 @@
-"""A placement that an engine was told to go by: a group table and preferences
+"""The application of a placement to an engine: a group table and preferences
 (docs/placement.md#run-by-a-placement).
 
-Groups go to the partitions of their machine, in turn; a partition prefers the machine that most of
-its groups are on.
+Groups go to the partitions of their machine, in turn. A partition prefers the machine that has most
+of its groups.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from levada.runtime.preferred_locations import NOWHERE
 
 _TASK = re.compile(r"(\d+)\.(\d+)")
 Follow = Callable[[Callable[[TaskPlacement], None]], None]
-"""Has somebody told of each new placement."""
+"""Registers a callback for each new placement."""
 
 
 def apply_placement(
@@ -34,9 +34,10 @@ def apply_placement(
     checkpoint: Checkpoint,
     streams: Iterable[str] = (),
 ) -> tuple[TaskPlacement | None, Follow | None]:
-    """Has a checkpoint go by a placement: state moves with its groups; of one that is learned, also
-    who tells of new ones. Raises UsageError if the placement is for other partitions; says what of
-    it is for other streams, and which of ``streams`` it does not know.
+    """Applies a placement to a checkpoint: state moves with its groups. Returns the preferences,
+    and for a learned placement a function that registers a callback for new ones. Raises
+    ``UsageError`` if the placement is for other partitions. Warns about its streams that differ
+    from ``streams``.
     """
     if isinstance(wish, LearnPlacementOption):
         from levada.engine.placement.learned_placement import (
@@ -52,8 +53,8 @@ def apply_placement(
 
 
 def _warn_about_mismatch(wish: PlacementOption, streams: Sequence[str]) -> None:
-    """Says what a placement has that the run has not, and the reverse: it was made of another set
-    of queries.
+    """Warns about readers of a placement without a stream in the run, and about streams without a
+    reader: the placement was computed for other queries.
     """
     readers = [n for n in wish.machine if not _TASK.fullmatch(n) and n not in (STATIC, OUTPUT)]
     of = {
@@ -76,7 +77,9 @@ def _warn_about_mismatch(wish: PlacementOption, streams: Sequence[str]) -> None:
 
 
 def warn_about_unknown_tasks(placed: TaskPlacement | None, plan: Plan | None) -> None:
-    """Says which tasks a placement has of stages that a plan has not, and goes by the rest."""
+    """Warns about tasks of a placement whose stages a plan does not have; the rest of the placement
+    applies.
+    """
     if placed is None or plan is None:
         return
     tasks = [match for name in placed.machine if (match := _TASK.fullmatch(name))]
@@ -129,8 +132,8 @@ def _check(wish: PlacementOption, root: Path, parts: int) -> None:
 
 
 def _table(wish: PlacementOption, parts: int) -> tuple[Ints, Ints]:
-    """The groups that are placed, and their partitions: those of machine m are m, m + k, m + 2k ..
-    on k machines; its groups go to these in turn.
+    """Returns the placed groups, and their partitions. Machine m of k has the partitions m, m + k,
+    m + 2k .., and its groups go to these in turn.
     """
     (moved,) = np.nonzero(wish.groups >= 0)
     machine = wish.groups[moved]
@@ -143,7 +146,9 @@ def _table(wish: PlacementOption, parts: int) -> tuple[Ints, Ints]:
 
 
 def _majority(table: Shorts, wish: PlacementOption, parts: int) -> Ints:
-    """The machine that most groups of each partition are on; where none is placed, in turn."""
+    """Returns for each partition the machine with most of its groups; without placed groups,
+    machines in turn. Shape: partitions.
+    """
     placed = wish.groups >= 0
     votes = np.zeros((parts, wish.machines), np.int64)
     np.add.at(votes, (table[placed], wish.groups[placed]), 1)

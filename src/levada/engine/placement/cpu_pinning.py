@@ -1,8 +1,7 @@
-"""To which processors tasks are bound, as a machine file says it, checked before a run begins.
+"""The processors that tasks are bound to, from a machine file, checked before a run begins.
 
-Workers are bound where all of them are on this host: Spark does not tell a worker of which executor
-it is, and a file has the numbers of one host's processors. Epochs that run in the driver's process
-are not bound.
+Workers are bound only if all of them are on this host. A Spark worker does not know its executor,
+and a file has the numbers of one host's processors. Epochs in the driver's process are not bound.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ OFF = "off"
 
 
 def read_pinning(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | None:
-    """The processors of each place of the machine file ``pin``; None if that is "" or ``off``. Says
-    what is bound. Raises ``UsageError``.
+    """Reads the processors of each place of the machine file ``pin``; None if that is "" or
+    ``off``. Warns with the binding. Raises ``UsageError``.
     """
     if pin in ("", OFF):
         return None
@@ -39,7 +38,7 @@ def read_pinning(pin: str | os.PathLike[str], spark: object, master: str) -> Bou
     allowed = os.sched_getaffinity(0)
     check_allowed(machine, pin, allowed)
     try:
-        os.sched_setaffinity(0, allowed)  # changes nothing, if it may be done at all
+        os.sched_setaffinity(0, allowed)  # changes nothing; fails if binding is forbidden
     except OSError as error:
         raise UsageError(
             f"Processes may not be bound to processors here: {error.strerror}.",
@@ -55,7 +54,7 @@ def read_pinning(pin: str | os.PathLike[str], spark: object, master: str) -> Bou
 
 
 def processors_of(bound: Bound | None) -> Processors:
-    """What the executor binds tasks to; (): nothing.
+    """Returns the processors that the executor binds tasks to; () for no binding.
 
     >>> processors_of(Bound("m.yaml", {"left": [0, 1], "right": [2]})), processors_of(None)
     (((0, 1), (2,)), ())
@@ -80,7 +79,7 @@ def _check_host(pin: str | os.PathLike[str], spark: object, master: str) -> None
 
 
 def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collection[int]) -> None:
-    """Raises ``UsageError`` that names the processors that this process may not run on."""
+    """Raises ``UsageError``, with the processors on which this process may not run."""
     for place, processors in zip(machine.places, machine.processors, strict=True):
         if gone := [number for number in processors if number not in allowed]:
             raise UsageError(
@@ -91,7 +90,7 @@ def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collec
 
 
 def describe_pinning(places: Mapping[str, Collection[int]]) -> str:
-    """Which partitions go to the processors of which place.
+    """Describes which partitions go to the processors of which place.
 
     >>> describe_pinning({"left": [0, 1], "right": [2]})
     'partitions 0, 2, .. to 0, 1 (left); partitions 1, 3, .. to 2 (right)'

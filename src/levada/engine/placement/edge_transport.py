@@ -1,13 +1,13 @@
-"""How rows get along the edges of a plan (Zhang et al., SIGMOD 2019, 5.2: tuples are passed by
-reference where memory is shared).
+"""The transport of rows along the edges of a plan (Zhang et al., SIGMOD 2019, 5.2: tuples are
+passed by reference where memory is shared).
 
-    fused       both ends are in one Python call, which hands frames over as they are
+    fused       both ends are in one Python call, which passes frames directly
     same host   by a file that the reader maps
     network     through Spark's shuffle
 
-It is what has been measured: tasks tell how the blobs came that they got, stage by stage, and an
-edge is of the kind of most of its bytes. An epoch that runs as one task, or in the driver's
-process, is one call.
+It is measured: tasks report the transport of the blobs that they received, stage by stage. An edge
+has the kind of most of its bytes. An epoch that runs as one task, or in the driver's process, is
+one call.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SPREAD = "spread"
 
 @frozen
 class CarriedStatus:
-    """Blobs between the tasks of a checkpoint's epochs: ``filed`` went by file on one host, with
-    ``filed_bytes``; ``shuffled`` through Spark's shuffle, with ``shuffled_bytes``. ``missed``: jobs
-    that did not find such a file, and were run again by value; ``rest``: so many of the next ones
-    go by value for that.
+    """The blobs between the tasks of a checkpoint's epochs. ``filed`` blobs, with ``filed_bytes``,
+    went by file on one host; ``shuffled`` blobs, with ``shuffled_bytes``, through Spark's shuffle.
+    ``missed``: jobs that lacked such a file and ran again by value. ``rest``: the number of next
+    jobs that go by value for that.
     """
 
     filed: int = 0
@@ -44,8 +44,8 @@ class CarriedStatus:
 
 @frozen
 class EdgeStatus:
-    """An edge of the plan, its operators by their names: its ``state``, and how much of what its
-    stages have sent went by file (-1: nobody has told).
+    """An edge of the plan between two operators. ``state``: its transport. ``by_file``: the
+    fraction of the bytes between its stages that went by file (-1: unknown).
     """
 
     source: str
@@ -55,14 +55,14 @@ class EdgeStatus:
 
 
 def carried_status(stats: TransportStats | None) -> CarriedStatus | None:
-    """What a manifest has; None: it is of an earlier version."""
+    """Converts the counts of a manifest; None for one of an earlier version."""
     if stats is None:
         return None
     return CarriedStatus(*_sum(list(stats.stages.values())), stats.missed, stats.rest)
 
 
 def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
-    """What is told of blobs, if some went from process to process.
+    """Yields sentences about blobs, if some went between processes.
 
     >>> carried = CarriedStatus(12, 4_000_000, 30, 9_000, 1, 16)
     >>> print(*describe_transport(carried))  # doctest: +ELLIPSIS
@@ -86,14 +86,14 @@ def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
 
 
 def read_edges(root: Path) -> list[EdgeStatus]:
-    """The edges of the last epoch's plan. Raises ``CheckpointError``."""
+    """Returns the edges of the last epoch's plan. Raises ``CheckpointError``."""
     manifest = newest_manifest(root)
     assert manifest is not None, "what its epochs cost has been read"
     return edges_of(plan_of(root, facts_of(root), manifest.plan), manifest)
 
 
 def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
-    """Those of a plan, in its order, as a manifest's epoch ran."""
+    """Returns the edges of a plan, in its order, as they were in a manifest's epoch."""
     names = {n: f"{type(node.step).__name__} {n}" for n, node in plan.nodes.items()}
     apart = manifest.costs is None or manifest.costs.last.way == SPREAD
     edges = []
@@ -109,7 +109,9 @@ def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
 
 
 def _state(stats: TransportStats | None, hops: range) -> tuple[State, float]:
-    """How rows get from stage to stage: one hop behind each of these."""
+    """Returns the transport between stages, and its fraction by file: one hop after each stage of
+    ``hops``.
+    """
     stages = {} if stats is None else stats.stages
     _, filed, _, shuffled = _sum([stages.get(hop + 1, [0] * 4) for hop in hops])
     if not filed + shuffled:
@@ -123,7 +125,7 @@ def _sum(counts: Sequence[Sequence[int]]) -> tuple[int, int, int, int]:
 
 
 def edge_rows(edges: Sequence[EdgeStatus]) -> list[tuple[str, ...]]:
-    """A table of edges.
+    """Returns a table of edges, with its header.
 
     >>> edge_rows([EdgeStatus("Scan 0", "Join 1", "network", 0.25)])[1]
     ('Scan 0', 'Join 1', 'network', '25.0%')

@@ -1,19 +1,18 @@
-"""A placement that is learned while a run goes on (KATTS: Fischer, Scharrenbach, Bernstein 2013:
-start uniform, measure, improve step by step).
+"""A placement that is learned during a run (KATTS: Fischer, Scharrenbach, Bernstein 2013: start
+uniform, measure, improve step by step).
 
-    a slice of event time is over -> its send graph by group -> a placement from the one there is
+    a slice of event time is over -> its send graph by group -> a placement from the current one
     -> if much less would cross machines: a group table and preferences from the next epoch on
 
-Uniform is a crossing of 1 - 1/machines. The first step may move everything; a later one ``STEP`` of
-the tasks, and only if a part of ``MIN_GAIN`` of the crossing rows would not cross any more (what
-one slice differs from the next by chance moves nothing). What a step predicted stands beside what
-the next slice had with it, and is in the checkpoint; so is the placement (``FILE``), with which a
-run that goes on begins. The counts of a slice are by reader and group, not by executor: one that
-dies takes nothing of them with it. What so few moves cannot make even within the bound stays at
-least as even as it is, and the run goes on. Of operators that no query has any more nothing is
-used. No result depends on any of this: a table moves work.
+In a uniform placement 1 - 1/machines of the rows cross machines. The first step may move
+everything. A later one moves at most ``STEP`` of the tasks, and only to save ``MIN_GAIN`` of the
+crossing rows, since slices differ by chance. The checkpoint has each prediction, the next slice's
+measurement, and the placement (``FILE``), with which a continued run begins. Slices are counted by
+reader and group, so none is lost with an executor. If the moves cannot meet the bound on load, the
+balance gets no worse. Operators without a query do not count. Results do not depend on the
+placement.
 
-Cost: about a second of one core at the end of each slice, in which the driver begins no epoch.
+Cost: about a second of one core at the end of each slice, during which the driver begins no epoch.
 """
 
 from __future__ import annotations
@@ -53,45 +52,47 @@ from levada.runtime.preferred_locations import NOWHERE
 
 FILE = "placement.json"
 GROUPS = 4096
-"""Groups of a graph: finer ones take longer to place than a slice should be held up."""
+"""Groups of a graph. Finer graphs take too long to place at the end of a slice."""
 STEP, MIN_GAIN = 0.2, 0.1
 _STAGE = re.compile(r"\d+\.\d+")
 
 
 class Uniform(dict[str, int]):
-    """Where readers are that nothing has been learned of: dealt out by their names."""
+    """The machines of readers without a learned place: dealt out by hashes of their names."""
 
     def __init__(self, machines: int) -> None:
         super().__init__()
         self.machines = machines
 
     def get(self, name: str, default: int = NOWHERE) -> int:  # type: ignore[override]
-        """A machine for a reader; tasks of stages have those of their partitions."""
+        """Returns the machine of a reader. Tasks of stages get ``default``, since they follow their
+        partitions.
+        """
         if name in self:
             return self[name]
         return default if _STAGE.fullmatch(name) else crc32(name.encode()) % self.machines
 
 
 class Learner:
-    """Places a run's work anew at the end of its slices: ``deal`` is asked before each epoch,
-    ``now`` are the preferences, and ``follow`` says who is told of new ones.
+    """A learner that places a run's work anew at the end of its slices. ``deal`` is called before
+    each epoch. ``now``: the current preferences. ``follow``: registers the callback for new ones.
     """
 
     def __init__(self, checkpoint: Checkpoint, machines: int) -> None:
         self._checkpoint = checkpoint
         self._last = _last_complete_slice(checkpoint.last)
-        self._groups: Ints | None = None  # the machine of each group, once something is placed
+        self._groups: Ints | None = None  # the machine of each group, after the first placement
         self._prefer: Callable[[TaskPlacement], None] = lambda placed: None
         self._lessons: list[LearningStep] = []
         self.now = self._begin(machines)
         checkpoint.tables.dealing = self.deal
 
     def follow(self, prefer: Callable[[TaskPlacement], None]) -> None:
-        """Has somebody told of each new placement."""
+        """Registers a callback for each new placement."""
         self._prefer = prefer
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """The table from this epoch on; None: nothing is to move."""
+        """Returns the group table from this epoch on; None for no change."""
         manifest = self._checkpoint.last
         over = _last_complete_slice(manifest)
         if manifest is None or over == self._last:
@@ -100,7 +101,9 @@ class Learner:
         return self._learn(manifest, LearningStep(over, epoch), table)
 
     def _begin(self, machines: int) -> TaskPlacement:
-        """What an earlier run on the checkpoint has learned; else everything in turn."""
+        """Returns the placement that an earlier run on the checkpoint has learned; else one in
+        turn. Raises ``UsageError`` if there are more machines than partitions.
+        """
         root, tables = self._checkpoint.root, self._checkpoint.tables
         table = tables.load(tables.current)
         if machines > table.partitions:
@@ -120,7 +123,7 @@ class Learner:
     def _learn(
         self, manifest: Manifest, lesson: LearningStep, table: GroupTable
     ) -> GroupTable | None:
-        """One step; what came of it is a lesson."""
+        """Makes one step, and records it as a lesson. Returns the new table, or None."""
         blocks, lesson.told = self._blocks(manifest, lesson.slice)
         if not blocks:
             self._record(lesson)
@@ -145,7 +148,7 @@ class Learner:
         return wanted if lesson.moved else None
 
     def _blocks(self, manifest: Manifest, slice_: str) -> tuple[list[Block], str]:
-        """What has been sent to operators that are there, and what of it is to be told."""
+        """Returns the counts of current operators in a slice, and a remark about missing counts."""
         plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
         every = list(key_group_counters.read_slice(root, manifest, slice_))
@@ -167,12 +170,14 @@ class Learner:
         return blocks, " ".join(remarks)
 
     def _find_placement(self, blocks: list[Block]) -> tuple[PlacementOption, Ints, SendGraph]:
-        """Where a graph's tasks would best be, from where they are now."""
+        """Searches the best placement, from the current one. Returns it, the machine of each task,
+        and the graph.
+        """
         graph = by_group(blocks, GROUPS)
         problem = Problem(graph, self.now.machines)
         problem = replace(problem, bound=max(BOUND, evenest(problem)))
         if self._groups is None:
-            # a greedy pass: METIS' cuts are no start, since METIS prints among results
+            # a greedy pass, not METIS, which prints to standard output among the results
             network = net(problem)
             before = attach(network, by_weight(network), 1.0 / problem.machines, True)
             moves = len(graph.tasks)
@@ -193,7 +198,7 @@ class Learner:
         )
 
     def _current_machines(self, graph: SendGraph, groups: Ints) -> Ints:
-        """The machine of each task now; -1 of groups of which nothing was known."""
+        """Returns the current machine of each task; -1 for groups without one."""
         each, machine = FINEST // GROUPS, self.now.machine
         return np.array(
             [
@@ -210,8 +215,8 @@ class Learner:
 
 
 def _search(problem: Problem) -> Ints:
-    """The best placement from the one that there is. Where so few moves make none as even as is
-    asked for, as where the load of a slice is on one machine, it becomes no less even than it is.
+    """Returns the best placement from the current one. The bound on load may be out of reach of so
+    few moves, as when one machine has the load of a slice. Then the load becomes no less even.
     """
     try:
         return refine_placement(problem)
@@ -222,15 +227,15 @@ def _search(problem: Problem) -> Ints:
 
 
 def _with_readers(wish: PlacementOption, placed: TaskPlacement) -> TaskPlacement:
-    """The preferences with a placement's readers."""
+    """Returns the preferences with a placement's readers."""
     machine = Uniform(wish.machines)
     machine.update(wish.machine)
     return replace(placed, machine=machine, between=wish.between)
 
 
 def _move_groups(wish: PlacementOption, table: GroupTable) -> GroupTable:
-    """The table with each group that is on another machine in a partition of its own machine, in
-    turn; partition p is on machine p modulo the machines.
+    """Returns the table in which each group on a wrong machine moves to partitions of its machine,
+    in turn. Partition p is on machine p modulo the machines.
     """
     k, parts, partition = wish.machines, table.partitions, table.partition.astype(np.int64)
     (away,) = np.nonzero((wish.groups >= 0) & (partition % k != wish.groups))
@@ -247,14 +252,14 @@ def _move_groups(wish: PlacementOption, table: GroupTable) -> GroupTable:
 
 
 def _last_complete_slice(manifest: Manifest | None) -> str:
-    """The last slice that is over ("": none is): a later one has begun."""
-    of = {} if manifest is None else manifest.by_group  # as they came
+    """Returns the last slice that is over, as a later one has begun; "" without one."""
+    of = {} if manifest is None else manifest.by_group  # in order of appearance
     slices = [name for name in of if name != START]
     return slices[-2] if len(slices) > 1 else ""
 
 
 def _share(fine: SendGraph, placed: TaskPlacement, table: GroupTable) -> float:
-    """The part of the rows that cross machines by preferences and a table."""
+    """Returns the fraction of rows that cross machines with preferences and a table."""
     of = np.array(placed.partitions, np.int32)[table.partition]
     place = [
         of[group_number(name)] if is_group(name) else placed.machine.get(name, NOWHERE)

@@ -1,4 +1,4 @@
-"""The send graph that a run has measured, out of its checkpoint."""
+"""The send graph that a run has measured, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from levada.runtime.placement.send_graph import SentCounts
 
 
 def read_send_graph(root: Path, slice_: str | None) -> SendGraph:
-    """The send graph of a slice; without one, of the last. Raises ``UsageError`` and
+    """Reads the send graph of a slice, by default the last one. Raises ``UsageError`` and
     ``CheckpointError``.
     """
     manifest, name = _slice(root, slice_)
@@ -30,9 +30,9 @@ def read_send_graph(root: Path, slice_: str | None) -> SendGraph:
 
 
 def read_group_send_graph(root: Path, slice_: str | None, groups: int) -> SendGraph:
-    """The send graph of a slice with groups as tasks: what each reader and each group has sent to
-    each. Left out, with a warning, are operators that no query has any more, and partial aggregates
-    of several groups. Raises UsageError if it was counted by fewer groups.
+    """Reads the send graph of a slice with groups as tasks: the rows from each reader and group to
+    each group. Leaves out, with a warning, operators without a query, and partial aggregates of
+    several groups. Raises ``UsageError`` if it was counted by fewer groups.
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
@@ -55,12 +55,12 @@ def read_group_send_graph(root: Path, slice_: str | None, groups: int) -> SendGr
 
 
 def group_resolution(blocks: Iterable[Block]) -> int:
-    """By how many groups all of these were counted, at least."""
+    """Returns the lowest number of groups by which any of the blocks was counted."""
     return min((block.of for block in blocks), default=FINEST)
 
 
 def _missing_rows(every: list[Block], some: list[Block]) -> str:
-    """How much less some blocks are; "" if they are as much."""
+    """Describes how many rows ``some`` lacks of ``every``; "" if none."""
     rows, part = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
     return f"{rows - part:,} of {rows:,} rows ({1 - part / rows:.1%})" if part < rows else ""
 
@@ -70,25 +70,26 @@ def _warn(sentence: str) -> None:
 
 
 def select_current(blocks: Iterable[Block], plan: Plan) -> list[Block]:
-    """What was sent to operators that a plan has."""
+    """Returns the blocks that went to operators of a plan."""
     return [b for b in blocks if b.node < 0 or b.node in plan.nodes]
 
 
 def select_attributed(blocks: Iterable[Block]) -> list[Block]:
-    """What readers have sent, and what has been sent of which it is known from what group. What is
-    left are partial aggregates of several groups, which are by task.
+    """Returns the blocks of readers, and those whose groups of origin are counted. The others are
+    partial aggregates of several groups, counted by task.
     """
     return [b for b in blocks if b.sources is not None or not flow_order(b.sender)[0]]
 
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:
-    """What readers and groups have sent to groups as a graph: the readers, then the groups that
-    have sent or got rows. There are at most as many as rows were counted by.
+    """Builds the graph of the rows from readers and groups to groups. Its vertices are the readers,
+    then the groups that have sent or received rows. ``groups``: at most as many as rows were
+    counted by.
     """
     assert groups <= group_resolution(blocks), "counts say nothing of finer groups"
     names = sorted({b.sender for b in blocks if b.sources is None})
     readers = {name: i for i, name in enumerate(names)}
-    every = len(readers) + groups  # vertices that there could be
+    every = len(readers) + groups  # the most possible vertices
 
     def vertices(group: Longs, of: int) -> Longs:
         return len(readers) + group * groups // of
@@ -119,7 +120,7 @@ def _total(at: Longs, columns: list[Longs], edges: int) -> Longs:
 
 
 def _spread_bytes(block: Block) -> Longs:
-    """The bytes of a block by its groups: as many a row, whole numbers that add up."""
+    """Splits the bytes of a block among its groups: as many a row, in whole numbers that add up."""
     ends = np.cumsum(block.rows) * block.size // max(int(block.rows.sum()), 1)
     return np.diff(ends, prepend=0)
 
@@ -131,14 +132,14 @@ def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
         raise UsageError(
             f"The run on {root} has counted nothing.", hint="Run it with --slice 1d or 1mo."
         )
-    name = next(reversed(manifest.slices)) if slice_ is None else slice_  # as they came
+    name = next(reversed(manifest.slices)) if slice_ is None else slice_  # the latest to appear
     if name not in manifest.slices:
         raise UsageError(f"{root} has no slice {name}.", hint=near(name, sorted(manifest.slices)))
     return manifest, name
 
 
 def graph_of(sent: SentCounts) -> SendGraph:
-    """What was sent as a graph: a vertex for each task that was there, in the order of the flow."""
+    """Builds the graph of a slice: a vertex for each task, in the order of the flow."""
     receivers = {name: None for to in sent.links.values() for name in to}
     tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=flow_order), *receivers]))
     place = {name: i for i, name in enumerate(tasks)}
@@ -155,7 +156,7 @@ def graph_of(sent: SentCounts) -> SendGraph:
 
 
 def flow_order(name: str) -> tuple[int, int, str]:
-    """Readers, then the tasks of stages by stage and partition."""
+    """Returns a sort key: readers first, then the tasks of stages by stage and partition."""
     stage, _, partition = name.partition(".")
     if stage.isdigit() and partition.isdigit():
         return int(stage), int(partition), ""

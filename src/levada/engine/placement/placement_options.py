@@ -1,4 +1,4 @@
-"""What a run is told of its placement: a file, or that it is to be learned."""
+"""The option ``place`` of a run: a placement file, or the request to learn a placement."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
 
 @frozen
 class PlacementOption:
-    """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
-    ``machine``: of all other tasks by their names; ``predicted``: the share that is to cross
-    machines (-1: it is not said); ``between``: what each is to send to each (() as well).
+    """A placement from its file. ``groups``: the machine of each group (-1: open). ``machine``: the
+    machine of each other task by name. ``predicted``: the fraction of rows that will cross machines
+    (-1: unknown). ``between``: the predicted fraction from machine to machine (() if unknown).
     """
 
     path: str
@@ -34,15 +34,15 @@ class PlacementOption:
     between: tuple[tuple[float, ...], ...] = ()
 
     def partitions(self, cores: int) -> int:
-        """How many partitions a new checkpoint has on so many cores: enough for each machine to
-        have as many.
+        """Returns how many partitions a new checkpoint has for ``cores`` cores: an equal number for
+        each machine.
         """
         return self.machines * math.ceil(cores / self.machines)
 
 
 def read_placement(place: str | os.PathLike[str]) -> PlacementOption | None:
-    """What ``place`` asks for: a file, or nothing ("", off); nothing, too, where the file says that
-    no placement helps, which is told. Raises UsageError.
+    """Reads the file of ``place``. Returns None for "" and ``off``. Warns and returns None if the
+    file says that no placement helps. Raises ``UsageError``.
     """
     if place in ("", OFF):
         return None
@@ -66,18 +66,18 @@ def read_placement(place: str | os.PathLike[str]) -> PlacementOption | None:
 
 @frozen
 class LearnPlacementOption:
-    """The wish that a run learns its placement on so many machines."""
+    """The request to learn a placement on ``machines`` machines."""
 
     machines: int
 
     def partitions(self, cores: int) -> int:
-        """How many partitions a new checkpoint has on so many cores."""
+        """Returns how many partitions a new checkpoint has for ``cores`` cores."""
         return self.machines * math.ceil(cores / self.machines)
 
 
 def read_learning(place: str | os.PathLike[str], master: str) -> LearnPlacementOption | None:
-    """What ``place`` says of learning: ``learn``, on as many machines as a local cluster has
-    executors; or ``learn:N``. None: it says something else. Raises UsageError.
+    """Parses ``learn`` (a machine for each executor of a local cluster) or ``learn:N`` in
+    ``place``; None for other values. Raises ``UsageError``.
 
     >>> read_learning("learn:3", "local[2]"), read_learning("off", "local[2]")
     (LearnPlacementOption(machines=3), None)
@@ -104,5 +104,5 @@ def read_learning(place: str | os.PathLike[str], master: str) -> LearnPlacementO
 def parse_placement_option(
     place: str | os.PathLike[str], master: str
 ) -> PlacementOption | LearnPlacementOption | None:
-    """What ``place`` asks for: that it is learned, a file, or nothing. Raises UsageError."""
+    """Parses ``place``: a placement to learn, a file, or None. Raises ``UsageError``."""
     return read_learning(place, master) or read_placement(place)

@@ -1,5 +1,5 @@
-"""How queries are planned, by what a user says; and the regions of an engine: the places of a
-machine file with its latencies, or names.
+"""The options of query planning, and the regions of an engine: the places of a machine file with
+its latencies, or names.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _FILES = (".yaml", ".yml", ".json")
 def planning_of(
     sharing: str, join: str, regions: str | os.PathLike[str], share_limit: int
 ) -> Planning:
-    """How queries are planned that come from now on. Raises ``UsageError``."""
+    """Returns the planning options for queries from now on. Raises ``UsageError``."""
     limit = check_count(share_limit, "share_limit") if share_limit else 0
     return Planning(sharing_of(sharing), join_form_of(join), regions_of(regions), limit)
 
 
 def regions_of(said: str | os.PathLike[str]) -> Regions:
-    """The regions that a text names: a machine file, or names with commas between. Raises
+    """Returns the regions of a machine file, or of names that commas separate. Raises
     ``UsageError``.
 
     >>> regions_of("east, west").names
@@ -37,7 +37,7 @@ def regions_of(said: str | os.PathLike[str]) -> Regions:
     if not text:
         return Regions()
     if text.endswith(_FILES) or os.path.exists(text):
-        # here: names need nothing that reads files
+        # here: names need no reader of files
         from levada.core.machine_file import read_machine
 
         machine = read_machine(Path(text))

@@ -1,4 +1,6 @@
-"""What an engine was told of balance and of the number of partitions: what decides in its run."""
+"""The options for balance and for the number of partitions, and the policies that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By, balance_of
 
 Wanted = str | bool | Mapping[str, Any] | BalanceOptions | None
-"""off (also nothing), on, "on,choice=random", a mapping of options."""
+"""The option ``balance``: off (also None), on, "on,choice=random", or a mapping of options."""
 
 
 def balancing_of(
@@ -25,9 +27,9 @@ def balancing_of(
     master: str,
     interval: int,
 ) -> Balancing | None:
-    """What moves groups. How many partitions there are it says too, up to the cores of the master,
-    if the user does not. ``interval``: the least between two epochs, ms. Raises ``UsageError``,
-    also if a placement has the groups.
+    """Returns the policy that moves groups. It also chooses the number of partitions, up to the
+    cores of the master, if the user does not. ``interval``: the least time between two epochs, ms.
+    Raises ``UsageError``, also if a placement has the groups.
     """
     options = balance_of(wanted)
     if options is None:
@@ -42,7 +44,7 @@ def balancing_of(
 
 
 def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
-    """Raises ``UsageError`` if two are to say how many partitions there are."""
+    """Raises ``UsageError`` if two options would choose the number of partitions."""
     if partitions == CORES:
         raise UsageError(
             "partitions is cores, and balance says how many partitions there are.",
@@ -61,7 +63,7 @@ def degree_by(
     wish: PlacementOption | LearnPlacementOption | None,
     balancing: Balancing | None,
 ) -> str:
-    """Who says how many partitions there are while a run goes on.
+    """Returns the policy for the number of partitions during a run.
 
     >>> degree_by("auto", None, None), degree_by(None, None, None)
     ('model', 'given')
@@ -74,7 +76,7 @@ def degree_by(
 
 
 def _placing(wish: PlacementOption | LearnPlacementOption | None) -> str:
-    """What says where groups are; "" if nothing does."""
+    """Returns the option that places groups; "" without one."""
     if isinstance(wish, LearnPlacementOption):
         return "What a run learns"
     return wish.path if wish is not None and (wish.groups >= 0).any() else ""

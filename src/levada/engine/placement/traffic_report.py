@@ -1,11 +1,11 @@
-"""Who sends to whom, and what bounds a run: out of the send graph that it has measured (Zhang et
-al., SIGMOD 2019, fig. 15 and section 3.1; Fischer, Scharrenbach, Bernstein 2013, fig. 1).
+"""The traffic between tasks, and the bottleneck of a run, from its measured send graph. See Zhang
+et al., SIGMOD 2019, fig. 15 and section 3.1; Fischer, Scharrenbach, Bernstein 2013, fig. 1.
 
-Edges are from task to task; on a cluster there are pairs of executors besides, each with what the
-placement had predicted for the machines for which they stand. The tasks of a stage wait for each
-other, so a stage takes what its fullest task takes: the *bottleneck* is the task with the most CPU
-time of all. It is one by *skew* if it has much more to do than the others of its stage, else its
-stage has much to do, or there is little to share it. Cost: by what was counted.
+Edges go from task to task. On a cluster there are also pairs of executors, each with the
+placement's prediction for the machines that they represent. The tasks of a stage wait for each
+other, so a stage takes as long as its fullest task. The *bottleneck* is the task with the most CPU
+time of all. Its cause is *skew* if it has much more to do than the others of its stage. Otherwise
+its stage has much to do, or too few tasks. Cost: linear in the counts.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from levada.runtime.placement.send_graph import Links, SentCounts
 from levada.runtime.placement.task_graph import OUTPUT, STATIC
 
 SKEWED = 1.25
-"""Times the mean of its stage, from which on a task is said to have more than the others."""
+"""The factor of its stage's mean load from which on a task is skewed."""
 READING = "reading"
 
 
 @frozen
 class Edge:
-    """What one task has sent to another; ``share``: of all bytes."""
+    """The traffic from one task to another. ``share``: its fraction of all bytes."""
 
     source: str
     target: str
@@ -44,8 +44,8 @@ class Edge:
 
 @frozen
 class Pair:
-    """What one executor has sent to another, or to itself; ``share``: of all rows between tasks,
-    as it was and as the placement had ``predicted`` it (-1: it had not).
+    """The traffic from one executor to another, or to itself. ``share``: its fraction of all rows
+    between tasks. ``predicted``: the placement's prediction of it (-1: unknown).
     """
 
     source: str
@@ -59,9 +59,10 @@ class Pair:
 
 @frozen
 class Load:
-    """What a task, or all tasks of an executor, had to do: CPU seconds, ``times`` the mean of its
-    stage's tasks or of all executors; the rows that it got (one that reads: that it sent), and
-    their part of those of its stage (0: of an executor nobody counts these).
+    """The load of a task, or of all tasks of an executor. ``cpu``: seconds. ``times``: its factor
+    of the mean of the stage's tasks, or of all executors. ``rows``: rows received (of a reader:
+    sent). ``part``: their fraction of the stage's rows. Both are 0 for an executor, since they are
+    not counted.
     """
 
     name: str
@@ -73,9 +74,10 @@ class Load:
 
 @frozen
 class Bottleneck:
-    """The task that bounds the epochs; ``stage``: "reading", or such as "stage 1", that has
-    ``tasks`` and so much of all CPU time (``part``); the ``operator`` of it that takes most, and
-    how much of the stage's (both may be none); why, in ``sentence``.
+    """The task that bounds the epochs. ``stage``: "reading", or such as "stage 1"; it has ``tasks``
+    and the fraction ``part`` of all CPU time. ``operator``: its most expensive operator, with the
+    fraction ``operator_part`` of the stage's time ("" and 0.0 if unknown). ``sentence``: the
+    reason.
     """
 
     task: str
@@ -90,9 +92,9 @@ class Bottleneck:
 
 @frozen
 class FlowsStatus:
-    """What was sent in a ``slice`` of event time, the largest edges first; what tasks had to do, in
-    the order of the flow; what bounds them. ``places``: executors by their names ([]: there was no
-    cluster).
+    """The traffic in a ``slice`` of event time, the largest edges first, and the loads of tasks in
+    the order of the flow. ``bottleneck``: None without CPU time. ``places``: the loads of executors
+    ([] without a cluster).
     """
 
     slice: str
@@ -104,8 +106,8 @@ class FlowsStatus:
 
 
 def read_flows(root: Path) -> FlowsStatus | None:
-    """What the last run on a checkpoint has sent in its last slice; None: it has counted nothing.
-    Raises ``CheckpointError``.
+    """Reads the traffic of the last slice of the last run on a checkpoint; None if it has counted
+    nothing. Raises ``CheckpointError``.
     """
     manifest = newest_manifest(root)
     if manifest is None or not manifest.slices:
@@ -116,7 +118,7 @@ def read_flows(root: Path) -> FlowsStatus | None:
 
 
 def flows_of(slice_: str, sent: SentCounts, plan: Plan, manifest: Manifest) -> FlowsStatus:
-    """What was sent, by a plan's names."""
+    """Returns the traffic, with a plan's names."""
     tasks = _tasks(sent)
     return FlowsStatus(
         slice_,
@@ -139,7 +141,7 @@ def _edges(links: Links) -> list[Edge]:
 
 
 def stage_of(task: str) -> str:
-    """The stage of a task by its name.
+    """Returns the stage of a task by its name.
 
     >>> stage_of("2.0"), stage_of("http://e/s a.nt"), stage_of("static data")
     ('stage 2', 'reading', 'static data')
@@ -151,7 +153,9 @@ def stage_of(task: str) -> str:
 
 
 def _tasks(sent: SentCounts) -> list[Load]:
-    """Of those that read the rows that they sent, of the others those that they got."""
+    """Returns the loads of tasks. Rows are the sent ones for readers, the received ones for
+    others.
+    """
     rows = Counter[str]()
     for source, to in sent.links.items():
         for target, (many, _, _) in to.items():
@@ -203,7 +207,7 @@ def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottlene
 
 
 def _most_expensive(stage: str, seconds: Mapping[str, float], plan: Plan) -> tuple[str, float]:
-    """The operator of a stage that took most, and its seconds."""
+    """Returns the operator of a stage with most CPU time, and its seconds."""
     stage_seconds = {
         name: s
         for name, s in seconds.items()
@@ -218,7 +222,7 @@ def _most_expensive(stage: str, seconds: Mapping[str, float], plan: Plan) -> tup
 
 
 def _why(worst: Load, bottleneck: Bottleneck) -> str:
-    """What bounds the epochs, and why."""
+    """Returns a sentence with the bottleneck and its cause."""
     head = f"The bottleneck is {worst.name}, with {worst.cpu:,.2f} s of CPU time"
     many = f"{bottleneck.tasks} task{'s' * (bottleneck.tasks != 1)}"
     most = (
@@ -266,7 +270,7 @@ def _places(busy: Mapping[str, float], placed: Preferences | None) -> list[Load]
 
 
 def _machines(placed: Preferences | None) -> dict[str, int]:
-    """The machine for which each executor stands."""
+    """Returns the machine that each executor represents."""
     executors = placed.executors if placed is not None else ()
     return {at.rpartition("_")[2]: i for i, at in enumerate(executors) if at}
 

@@ -10,26 +10,26 @@ from levada.engine.python.publish_signal import PublishSignal, set_or_later
 
 
 class AsyncioApi:
-    """What an engine adds for asyncio."""
+    """The engine's methods for asyncio."""
 
     _publish_signal: PublishSignal
 
     @property
     @abstractmethod
     def _begun(self) -> bool:
-        """Whether it has been started, or closed."""
+        """Returns whether the engine was started or closed."""
 
     @abstractmethod
     def await_end(self, timeout: float | None = None) -> bool:
-        """Waits, and raises what made the engine fail."""
+        """Waits until the epochs end. Raises the engine's failure."""
 
     @abstractmethod
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        """Stops and frees."""
+        """Stops the engine and frees its resources."""
 
     async def ended(self) -> None:
-        """``await_end()`` for asyncio: waits for the start and the end without a thread, and raises
-        what made the engine fail.
+        """Waits for the start and the end without a thread, as ``await_end()`` for asyncio. Raises
+        the engine's failure.
         """
         async with self._publish_signal.subscribe() as event:
             while not self._begun or not self.await_end(0):

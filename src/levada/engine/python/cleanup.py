@@ -1,5 +1,5 @@
-"""What an engine holds, freed in the right order, also if nobody closes the engine: when it is
-collected, at the end of the process at the latest.
+"""The resources of an engine, freed in the right order even if the program does not close it. Then
+its garbage collection or the end of the process frees them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 def register_cleanup(
     engine: object, temporary: Path | None
 ) -> tuple[ExitStack, weakref.finalize[..., object]]:
-    """What is to be freed, the last first, and the call that does so if nobody else has; it removes
-    the folder ``temporary`` at the end.
+    """Returns the stack of resources to free, the last first, and a finalizer that frees them
+    without ``close``. It removes the folder ``temporary`` at the end.
     """
     held = ExitStack()
     if temporary is not None:
@@ -25,8 +25,8 @@ def register_cleanup(
 
 
 def abandon(held: ExitStack) -> None:
-    """Frees everything; not on the loop's own thread, where the garbage collector may run: the loop
-    is waited for.
+    """Frees everything. On the loop's thread, where the garbage collector may run, another thread
+    does so, since it waits for the loop.
     """
     if threading.current_thread().name == "levada loop":
         threading.Thread(target=held.close, name="levada close").start()
@@ -35,7 +35,7 @@ def abandon(held: ExitStack) -> None:
 
 
 def join_all(threads: Iterable[threading.Thread]) -> None:
-    """Waits for threads, but for the one that asks."""
+    """Waits for threads, except the calling one."""
     for thread in threads:
         if thread is not threading.current_thread():
             thread.join()

@@ -1,4 +1,6 @@
-"""What runs an engine's epochs: this process, a session of Spark, or one of our own on its way."""
+"""The choice of the executor for an engine's epochs: this process, a session of Spark, or a session
+that the engine starts.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from levada.runtime.spark.spark_settings import running_context, shares_host
 if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
 
-PATIENCE = 20.0  # s for a master that is started beside this process
+PATIENCE = 20.0  # s for a master that starts together with this process
 _MASTERS = re.compile(r"(?:spark://|,)(.+?):(\d+)(?=,|$)")
 
 
@@ -38,9 +40,9 @@ def executor_of(
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
 ) -> Executor:
-    """The executor that was asked for; ``held`` frees a session of our own. ``kept``: the folder
-    survives the run. ``read``: the paths that will be read. ``bound``: the processors
-    of each place, if tasks are bound to them.
+    """Returns the executor for the options. ``held``: frees a session that the engine starts.
+    ``kept``: the folder survives the run. ``read``: returns the paths that will be read. ``bound``:
+    the processors of each place, if tasks are bound to them.
     """
     if spark is False:
         return LocalExecutor()
@@ -63,9 +65,8 @@ def executor_of(
 def check_surroundings(
     spark: object, master: str, environ: Mapping[str, str], *, kept: bool
 ) -> None:
-    """Raises ``UsageError`` for what tasks could not go by, before anything runs: Spark Connect, a
-    room for copies of state that is no size, a checkpoint that is not ``kept``, which hosts beside
-    this one do not see.
+    """Raises ``UsageError`` for a run on Spark Connect, with an invalid size for copies of state,
+    or with a temporary checkpoint on a cluster. ``kept``: the checkpoint is not temporary.
     """
     check_classic(spark, master, environ)
     bytes_of(environ)
@@ -85,8 +86,8 @@ def _check_seen(spark: object, master: str) -> None:
 
 
 def await_up(spark: object, master: str) -> None:
-    """Waits until the master of a standalone cluster takes a connection, before anything is made
-    for it: Spark would try for a minute, and start a JVM for that. Raises ``EngineError``.
+    """Waits until the master of a standalone cluster accepts a connection, before the checkpoint
+    exists. Spark would try for a minute, and start a JVM for that. Raises ``EngineError``.
     """
     wanted = spark is None and running_context() is None and master.startswith("spark://")
     addresses = _MASTERS.findall(master) if wanted else []
@@ -107,8 +108,8 @@ def await_up(spark: object, master: str) -> None:
 
 
 def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> None:
-    """Raises ``UsageError`` for Spark Connect, by a session, a master or a variable of the
-    environment: clients of it have no RDDs.
+    """Raises ``UsageError`` for Spark Connect, by a session, a master or an environment variable,
+    since its clients have no RDDs.
 
     >>> check_classic(None, "local[2]", {})
     """
@@ -131,7 +132,7 @@ def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> Non
 
 
 def paths_read(registry: Registry, statics: StaticGraphs) -> list[str]:
-    """The files and folders that are there by now, of streams and static data."""
+    """Returns the existing files and folders of streams and static data."""
     paths = [config.path for config in registry.streams.values()]
     paths += [file.path for file in statics.files]
     return [path for path in paths if path and os.path.exists(path)]

@@ -1,4 +1,4 @@
-"""Files of single queries, as ``--out`` writes them: a folder is claimed once for an engine."""
+"""The files of single queries, as ``--out`` writes them. An engine claims each folder once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from levada.runtime.publication.relation_files import StateFiles
 
 @frozen
 class Files:
-    """Where a query's results go, and how."""
+    """The folder and the format of a query's results."""
 
     folder: Path
     form: Format
@@ -37,7 +37,7 @@ class Files:
         overwrite: bool,
         shape: str = "changes",
     ) -> Files | None:
-        """As they are said; without a folder there are none. Raises ``UsageError``.
+        """Returns the options as a value; None without a folder. Raises ``UsageError``.
 
         >>> Files.from_options("out", "csv", terms=False, overwrite=False).form
         <Format.CSV: 'csv'>
@@ -58,13 +58,15 @@ class Files:
 
 @dataclass
 class Outputs:
-    """The sinks of queries by name, and the folders that are the engine's."""
+    """The sinks of queries by name, and the folders that the engine has claimed."""
 
     sinks: dict[str, Sink] = field(default_factory=dict)
     _claimed: set[Path] = field(default_factory=set)
 
     def add(self, query: str, files: Files, checkpoint: Checkpoint, held: ExitStack) -> None:
-        """A query's files, which are the checkpoint's. Raises ``UsageError``, ``SinkError``."""
+        """Adds a query's files, and claims their folder for the checkpoint. Raises ``UsageError``,
+        ``SinkError``.
+        """
         folder = files.folder.absolute()
         if folder not in self._claimed:
             held.enter_context(hold_claim(folder, checkpoint.facts.id, overwrite=files.overwrite))
@@ -77,6 +79,6 @@ class Outputs:
             self.sinks[query] = FileSink(folder, files.form, terms=files.terms, claimed=True)
 
     def forget(self, queries: Iterable[str]) -> None:
-        """Of queries that come under a name that had files."""
+        """Removes the sinks of names that new queries take."""
         for query in queries:
             self.sinks.pop(query, None)

@@ -1,4 +1,4 @@
-"""Results in notebooks: frames and mappings as HTML, with a line that says what they are."""
+"""Results in notebooks: frames and mappings as HTML, with a caption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STYLE = "font-family: monospace; font-size: 90%"
 
 
 def frame_html(frame: pl.DataFrame, caption: str) -> str:
-    """The last rows of a frame; texts are escaped."""
+    """Returns the last rows of a frame as HTML, with escaped texts."""
     last = frame.tail(SHOWN)
     rows = [[_cell(value) for value in row] for row in last.rows()]
     left = frame.height - last.height
@@ -22,7 +22,7 @@ def frame_html(frame: pl.DataFrame, caption: str) -> str:
 def rows_html(
     heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str, note: str = ""
 ) -> str:
-    """A table.
+    """Returns a table as HTML, with escaped texts.
 
     >>> rows_html(["a<b"], [["1"]], "").partition(">")[2]
     '<tr><th>a&lt;b</th></tr><tr><td>1</td></tr></table>'

@@ -1,4 +1,4 @@
-"""Libraries that need not be there: who asks for one that is not gets the line that installs it."""
+"""Optional libraries: a missing one raises an error with the command that installs it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from levada.errors import UsageError
 
 
 def pandas_module(what: str) -> ModuleType:
-    """pandas. Raises ``UsageError`` if it is not installed, which says who needs it."""
+    """Imports pandas. Raises ``UsageError`` if it is missing. ``what``: the feature that needs
+    it.
+    """
     return _module("pandas", what, "pandas")
 
 
 def rdflib_module(what: str) -> ModuleType:
-    """RDFLib. Raises ``UsageError`` if it is not installed."""
+    """Imports RDFLib. Raises ``UsageError`` if it is missing."""
     return _module("rdflib", what, "rdflib")
 
 
 def notebook_module(what: str) -> ModuleType:
-    """IPython's display. Raises ``UsageError`` if it is not installed."""
+    """Imports IPython's display. Raises ``UsageError`` if it is missing."""
     return _module("IPython.display", what, "notebook")
 
 

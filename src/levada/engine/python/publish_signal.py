@@ -24,7 +24,7 @@ class PublishSignal:
 
     @property
     def count(self) -> int:
-        """The number of notifications so far."""
+        """Returns the number of notifications so far."""
         return self._count
 
     def notify(self, _: object = None) -> None:

@@ -1,4 +1,4 @@
-"""``levada.query``: one query over what is there, in one call."""
+"""``levada.query``: one query over existing data, in one call."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ def query(
     ontology: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     **options: Unpack[QueryWords],
 ) -> Results:
-    """What a query reports over the streams as they are, to their ends, without Spark.
+    """Runs a query over the streams to their ends, without Spark, and returns all its results.
 
     ``streams``: sources by name, as ``Engine.stream`` takes them, or pairs of a source and its
     options. ``static``: as ``Engine.static`` takes it, or several files or graphs, or a source for
     each graph (None: the default one). ``options``: those of ``Engine.register``. All results are
-    in memory. Elements that were set aside (late, or dead letters) are a warning. Raises what an
-    engine raises.
+    in memory. Warns about late elements and dead letters. Raises the errors of an engine.
 
     >>> text = '''SELECT ?x FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT1S STEP PT1S]
     ...           WHERE { WINDOW <w> { ?x <http://e/p> ?y } }'''
@@ -49,7 +48,7 @@ def query(
     with Engine(spark=False, ontology=ontology) as engine:
         for name, value in (streams or {}).items():
             source, said = value if _has_options(value) else (value, {})
-            # its own errors say what is wrong with a word
+            # it raises the errors about wrong options
             engine.stream(name, cast(StreamSource, source), **cast(StreamOptions, said))
         for part, graph in _parts(static):
             engine.static(part, graph)
@@ -61,14 +60,16 @@ def query(
 
 
 def _has_options(value: object) -> TypeGuard[tuple[StreamSource, Mapping[str, object]]]:
-    """A source is never a mapping, so a pair whose second part is one has options."""
+    """Returns whether a value is a source with options: a pair whose second part is a mapping,
+    since no source is one.
+    """
     if not isinstance(value, tuple) or len(value) != 2:
         return False
     return isinstance(value[1], Mapping) and not isinstance(value[0], Mapping)
 
 
 def _parts(static: Statics | None) -> list[tuple[StaticSource, str | None]]:
-    """The sources one by one, each with its graph."""
+    """Returns the sources one by one, each with its graph."""
     if static is None:
         return []
     if isinstance(static, Mapping):
@@ -82,12 +83,12 @@ def _parts(static: Statics | None) -> list[tuple[StaticSource, str | None]]:
 
 
 def _is_path(item: object) -> TypeGuard[str]:
-    """No path begins like a statement."""
+    """Returns whether a text is a path: statements begin with ``<`` or ``_:``, paths do not."""
     return isinstance(item, str) and not item.lstrip().startswith(("<", "_:"))
 
 
 def _warn(engine: Engine) -> None:
-    """Of what has been set aside, with the first reason."""
+    """Warns about late elements and dead letters, with the first reason."""
     for name, record in engine._records().items():
         counts = ((record.late, "late"), (record.dead, "not readable"))
         said = ", ".join(f"{n} {what}" for n, what in counts if n)

@@ -1,4 +1,6 @@
-"""Results as RDFLib has them. Cost: RDFLib's, an object a term; each distinct text is read once."""
+"""Results as RDFLib's values. Cost: that of RDFLib, an object a term; each distinct text is parsed
+once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _TRIPLE = ("subject", "predicate", "object")
 
 
 def to_rdflib(query: str, form: Form, texts: pl.DataFrame) -> rdflib.Graph | Result:
-    """A table of texts: a graph (with ``report``: a dataset of a graph each), or a result."""
+    """Converts a table of texts: a CONSTRUCT into a graph (with ``report``: a dataset with a graph
+    each), others into a result.
+    """
     if form is not Form.CONSTRUCT:
         return _result(form, texts)
     known = _terms(texts)
@@ -37,7 +41,7 @@ def _fill(graph: rdflib.Graph, texts: pl.DataFrame, known: dict[str, Identifier]
 
 
 def _result(form: Form, texts: pl.DataFrame) -> Result:
-    """Of ASK with reports, a solution a report."""
+    """Converts solutions. An ASK with reports becomes a solution a report."""
     if form is Form.ASK and "report" not in texts.columns:
         result = Result("ASK")
         result.askAnswer = bool(texts.height and texts["boolean"][0])
@@ -63,7 +67,7 @@ def _literal(lexical: pl.Expr, name: str) -> pl.Expr:
 
 
 def _terms(texts: pl.DataFrame) -> dict[str, Identifier]:
-    """The term of each distinct text."""
+    """Returns the term of each distinct text."""
     columns = [column for column in texts.get_columns() if column.dtype == pl.String]
     distinct = {text for column in columns for text in column.drop_nulls().unique().to_list()}
     return {text: _term(text) for text in distinct}
@@ -80,5 +84,5 @@ def _term(text: str) -> Identifier:
                 return rdflib.Literal(lexical, lang=language)
             if '"^^<' not in text:
                 return rdflib.Literal(lexical)
-            # as it is written: "01" stays
+            # keeps the text: "01" is not normalized
             return rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype), normalize=False)

@@ -1,9 +1,8 @@
-"""Results as values of the libraries that Python's users have: one table of texts, and every other
-form of it.
+"""Results as values of Python's libraries: one table of texts, and its conversions.
 
-A holder of results says ``_table``; the rest follows. Terms are typed by columns
-(``connectors.serialization.typed_columns``), or N-Triples texts with ``terms``. Cost: a copy of the
-columns; ``to_dicts`` and ``to_rdflib`` make Python objects, as they say.
+A class with results implements ``_table``; the conversions follow from it. Terms are typed by
+columns (``connectors.serialization.typed_columns``), or N-Triples texts with ``terms``. Cost: a
+copy of the columns; ``to_dicts`` and ``to_rdflib`` make Python objects.
 """
 
 from __future__ import annotations
@@ -29,8 +28,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Table:
-    """Results as texts: ``report`` (ms; not in one report's), a relation's ``change``, then the
-    variables (ASK: ``boolean``; CONSTRUCT: ``subject``, ``predicate``, ``object``).
+    """The results as texts. Columns: ``report`` (ms; absent in the table of one report), a
+    relation's ``change``, then the variables (ASK: ``boolean``; CONSTRUCT: ``subject``,
+    ``predicate``, ``object``).
     """
 
     query: str
@@ -39,16 +39,17 @@ class Table:
 
 
 class Tabular(ABC):
-    """What has results."""
+    """A base class for results, with their conversions."""
 
     __slots__ = ()
 
     @abstractmethod
     def _table(self) -> Table:
-        """The results there are."""
+        """Returns the current results."""
 
     def to_polars(self, *, terms: bool = False) -> pl.DataFrame:
-        """A frame of a row a solution (CONSTRUCT: a triple) with values of a type a column.
+        """Returns a frame with a row for each solution (CONSTRUCT: triple), and one type for each
+        column.
 
         ``terms``: N-Triples texts in place of values, and ``report`` in ms.
         """
@@ -56,7 +57,9 @@ class Tabular(ABC):
         return texts if terms else typed_frame(texts)[0]
 
     def to_arrow(self, *, terms: bool = False) -> pa.Table:
-        """The same as a table of Arrow; a field's metadata says what was decided of a column."""
+        """Returns the same as an Arrow table. The metadata of a field describes the type of its
+        terms.
+        """
         table = self._table()
         column_types: dict[str, Typed] = {}
         frame = table.texts
@@ -65,19 +68,19 @@ class Tabular(ABC):
         return arrow_table(frame, column_types, table.query)
 
     def to_pandas(self, *, terms: bool = False) -> pd.DataFrame:
-        """The same as a frame of pandas, decimals as float64, integers beyond 64 bits as ints.
+        """Returns the same as a pandas frame, decimals as float64, integers beyond 64 bits as ints.
 
         Raises ``UsageError`` if pandas is not installed.
         """
         return to_pandas(self.to_arrow(terms=terms))
 
     def to_dicts(self, *, terms: bool = False) -> list[dict[str, object]]:
-        """A mapping for each row, with values of Python."""
+        """Returns a mapping for each row, with Python values."""
         return self.to_polars(terms=terms).to_dicts()
 
     def to_rdflib(self) -> rdflib.Graph | rdflib.query.Result:
-        """CONSTRUCT: a ``Graph``; of several reports a ``Dataset`` with a graph each, named as in
-        files. Else a ``Result`` with the terms.
+        """Returns a ``Graph`` for CONSTRUCT, or for several reports a ``Dataset`` with a graph
+        each, named as in files. Returns a ``Result`` with the terms for other queries.
 
         Raises ``UsageError`` if RDFLib is not installed.
         """
@@ -95,7 +98,7 @@ class Tabular(ABC):
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """An Arrow table as pandas has it: what may be missing in whole numbers and booleans is NA.
+    """Converts an Arrow table. Missing values in integer and boolean columns become NA.
 
     >>> to_pandas(pa.table({"n": pa.array([1, None])})).dtypes["n"]
     Int64Dtype()

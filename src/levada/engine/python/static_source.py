@@ -1,4 +1,4 @@
-"""Static data as Python has them, as what files of static data are: N-Triples lines of a graph."""
+"""Static data from Python, as N-Triples lines of a graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _DEFAULT = "urn:x-rdflib:default"
 
 
 def static_sources(source: StaticSource, graph: str | None) -> Iterator[tuple[Source, str | None]]:
-    """A path as it is; triples as lines, those of a dataset by its graphs unless ``graph`` says.
+    """Yields paths unchanged, and triples as lines. A dataset has its graphs unless ``graph`` is
+    set.
 
     >>> list(static_sources([("<e:a>", "<e:b>", 5)], None))[0][0]
     ['<e:a> <e:b> "5"^^<http://www.w3.org/2001/XMLSchema#integer>']

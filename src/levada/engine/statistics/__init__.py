@@ -1,1 +1,1 @@
-"""Statistics of streams before their rows are joined."""
+"""Statistics of streams for the planning of joins."""

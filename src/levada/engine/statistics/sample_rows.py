@@ -1,8 +1,8 @@
-"""The first rows of a stream of files as columns: how fast they come, and which values they have.
+"""The first rows of a stream of files as columns, for its rate and its values.
 
-Nothing is taken away from who reads the stream: files are looked at as any reader does. Streams
-that come once (topics, feeds, spools of rows), documents and packed files are not looked at; what
-cannot be read is told by who reads it.
+Sampling takes nothing from the readers of the stream: it reads files as they do. Streams that can
+be read only once (topics, feeds, spools of rows), documents and packed files are not sampled. The
+readers report files that cannot be read.
 
 Cost: ``SAMPLE_ROWS`` elements of each stream, once: 10 to 80 ms, and 20 us each while the parser is
 not compiled.
@@ -38,8 +38,8 @@ TRIPLE = ("s", "p", "o")
 
 @frozen
 class RowSample:
-    """Rows in the order in which they stand: their times (ms), and of each column hashes; 0 is no
-    value.
+    """The rows of a sample in the order of the file. ``ts``: their times (ms). ``columns``: a hash
+    of each value, by column; 0 for no value.
     """
 
     ts: Longs
@@ -47,12 +47,14 @@ class RowSample:
 
     @property
     def seconds(self) -> float:
-        """The event time that they take, at least a millisecond."""
+        """Returns the event time that they span, at least a millisecond."""
         return max(int(self.ts.max()) - int(self.ts.min()), 1) / 1000
 
 
 def first_rows(config: StreamConfig) -> RowSample | None:
-    """The first rows of a stream; None: there are none, or it is not one that is looked at."""
+    """Returns the first rows of a stream; None for an empty stream, or for a kind that is not
+    sampled.
+    """
     outside = config.kafka is not None or config.feed is not None or config.settled
     if outside or config.documents or config.undecided or config.mapping is not None:
         return None
@@ -90,7 +92,7 @@ def _rows(config: StreamConfig, reference: FileSplit) -> RowSample:
 
 
 def _hashes(column: TupleColumn) -> Words:
-    """A number for each value, equal for equal ones of a type."""
+    """Returns a number for each value, equal for equal values of a type."""
     if column.text is not None:
         hashes = column.text.hash(seed=SEED).to_numpy()
     else:

@@ -1,9 +1,9 @@
-"""What an engine knows of its streams when a query is planned: how many rows match and how their
-values are spread, of the first rows; how fast they come, of what has run on the checkpoint, if
-anything has.
+"""The statistics of an engine's streams for the planning of a query. A sample of first rows shows
+how many rows match and how values are distributed. The rate comes from earlier epochs on the
+checkpoint, else from the sample.
 
-It is asked when a query comes, and what is chosen by it stands in the plan: a stream is looked at
-once, and no epoch, and no query that is there, asks again.
+They are used when a query is added, and the plan records the choice. So a stream is sampled once,
+and neither epochs nor existing queries use them again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from levada.engine.statistics.sample_rows import SEED, TRIPLE, RowSample, first_
 from levada.kernels.terms.term_ids import identify_one
 from levada.plan.statistics.statistics import RowStatistics, Run, Values
 
-MIN_SAMPLE_ROWS = 20  # rows of which something can be said
+MIN_SAMPLE_ROWS = 20  # rows below which a sample is too small
 
 
 class SampledStatistics:
-    """What is known of ``streams``, as they are when they are first asked for."""
+    """The statistics of ``streams``, sampled at their first use."""
 
     def __init__(self, streams: Mapping[str, StreamConfig], partitions: int = 1) -> None:
         self.partitions = partitions
@@ -33,13 +33,15 @@ class SampledStatistics:
         self._run: Mapping[str, Run] = {}
 
     def see(self, run: Mapping[str, Run], partitions: int) -> None:
-        """What has been read of each stream: how many triples or rows, up to which time; and over
-        how many partitions epochs go.
+        """Records the state of a run: the triples or rows read of each stream, up to which time,
+        and the number of partitions.
         """
         self._run, self.partitions = run, partitions
 
     def triples(self, stream: str, pattern: TriplePattern) -> RowStatistics | None:
-        """What is known of the triples that match a pattern; None: too few were seen."""
+        """Returns the statistics of the triples that match a pattern; None if the sample is too
+        small.
+        """
         rows = self._rows(stream)
         if rows is None or TRIPLE[0] not in rows.columns:
             return None
@@ -55,7 +57,7 @@ class SampledStatistics:
         return self._look(stream, rows, names, keep)
 
     def tuples(self, stream: str) -> RowStatistics | None:
-        """What is known of the rows of a tuple stream; None: too few were seen."""
+        """Returns the statistics of the rows of a tuple stream; None if the sample is too small."""
         rows = self._rows(stream)
         if rows is None or not self._streams[stream].tabular:
             return None
@@ -81,7 +83,7 @@ class SampledStatistics:
         return RowStatistics(self._rate(stream, rows) * many / len(rows.ts), values)
 
     def _rate(self, stream: str, rows: RowSample) -> float:
-        """Rows of a stream in a second of event time."""
+        """Returns the rows of a stream in a second of event time."""
         read, last = self._run.get(stream, (0, 0))
         seconds = (last - int(rows.ts.min())) / 1000
         if read > len(rows.ts) and seconds > rows.seconds:
@@ -90,6 +92,6 @@ class SampledStatistics:
 
 
 def _values(column: Words) -> Values:
-    """The values of a column; rows without one join with none."""
+    """Returns the values of a column. Rows without a value do not count, since they do not join."""
     there = column[column != 0]
     return Values.from_rows(there if len(there) else column)

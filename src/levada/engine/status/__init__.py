@@ -1,1 +1,1 @@
-"""Status, progress and summary of an engine."""
+"""The status, progress and summary of an engine."""

@@ -1,8 +1,8 @@
 """A reader in another process: the results of a checkpoint, epoch by epoch, as they are committed.
 
-It goes from manifest to manifest, and says in a file of the checkpoint which it needs next
-(``checkpoint.reader_leases``), so that the engine keeps it. Each epoch comes once, in order. Epochs
-that are gone when the reader comes to them are counted in ``missed``.
+It follows the manifests, and records the next epoch that it needs in a file of the checkpoint
+(``checkpoint.reader_leases``), so that the engine keeps it. Each epoch comes once, in order.
+``missed`` counts the epochs that were deleted before the reader reached them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ EpochResults = tuple[int, list[tuple[QueryPlan, Batch]]]
 
 
 class Reader:
-    """Reads the epochs of a checkpoint from now on, or from the first that is kept."""
+    """A reader of the epochs of a checkpoint, from now on or from the first kept one."""
 
     def __init__(self, root: Path, sign: ReaderLease, *, from_start: bool) -> None:
         self._root, self._facts, self._sign = root, facts_of(root), sign
         self.missed = 0
-        sign.require_epoch(0)  # keeps all, until it is known what is there
+        sign.require_epoch(0)  # keeps all epochs until the next one is chosen
         there = epochs_there(root)
         self._next = min(there, default=1) if from_start else max(there, default=0) + 1
         self._begun = not from_start
         sign.require_epoch(self._next)
 
     def epochs(self) -> Iterator[EpochResults]:
-        """The epochs that there are and have not been read, with their numbers."""
+        """Yields the unread epochs with their numbers."""
         newest = max(epochs_there(self._root), default=0)
         while self._next <= newest:
             results = self._read(self._next)
@@ -52,7 +52,7 @@ class Reader:
         self._sign.require_epoch(self._next)
 
     def _read(self, epoch: int) -> list[tuple[QueryPlan, Batch]] | None:
-        """The results of an epoch; None if they are gone."""
+        """Returns the results of an epoch; None if they were deleted."""
         try:
             manifest = read_manifest(self._root / "manifests" / str(epoch))
             if not manifest.segments and not manifest.shown_reports:
@@ -65,7 +65,7 @@ class Reader:
             return None
 
     def _whole(self, epoch: int) -> bool:
-        """Whether all files of an epoch are there: then one of them is damaged."""
+        """Returns whether all files of an epoch exist: then one of them is damaged."""
         path = self._root / "manifests" / str(epoch)
         try:
             manifest = read_manifest(path)
@@ -75,7 +75,7 @@ class Reader:
         return plan.exists() and all((self._root / name).exists() for name in manifest.segments)
 
     def queries(self) -> set[str] | None:
-        """The queries that there are now; None before the first epoch."""
+        """Returns the current queries; None before the first epoch."""
         for attempt in range(ATTEMPTS):
             try:
                 manifest = newest_manifest(self._root)

@@ -1,5 +1,5 @@
-"""How epochs were run, in sentences: what each way was predicted to take and what it took, of the
-last epoch and of all since the engine began; and what each part of the work costs.
+"""The execution of epochs in sentences: predicted and measured times of each way to run them, and
+the costs of the parts of the work. Times are of the last epoch and of the run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PART = ("part", "a ms", "b ns a row", "rows an element", "predicted ms", "measur
 
 @frozen
 class ChoiceStatus:
-    """How an epoch of so many ``elements`` ran: ``way`` is here (in the driver's process), one (as
-    one task) or spread; the tasks that read; ms that were ``predicted`` for each way ({}: nothing
-    was known yet), and ms that it ``took``; ms of CPU of its tasks, as ``expected`` and as it was
-    ``worked``; ms of CPU of all processes that were predicted for each way (``cpu``); ``why`` the
-    way was taken.
+    """The execution of an epoch. ``way``: here (in the driver's process), one (as one task) or
+    spread. ``readers``: the tasks that read. ``predicted``: ms for each way ({} before the first
+    measurement). ``took``: ms. ``expected`` and ``worked``: ms of CPU of its tasks, predicted and
+    measured. ``cpu``: predicted ms of CPU of all processes for each way. ``why``: the reason for
+    the way.
     """
 
     epoch: int
@@ -48,8 +48,8 @@ class ChoiceStatus:
 
 @frozen
 class DelayStatus:
-    """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
-    are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
+    """The state of a promised ``delay`` (ms). ``rows``: the elements of an epoch. ``expected``: the
+    longest expected wait of an element, ms (0: unknown). ``keeps``: whether the delay is kept.
     """
 
     delay: int
@@ -60,13 +60,15 @@ class DelayStatus:
 
 @frozen
 class CostsStatus:
-    """How epochs ran: the ``last`` one; of each way the epochs of the run, ms that were predicted
-    and taken (``sums``); of the dearest ``parts`` of the work, operators by their names, a (ms a
-    call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured;
-    ms that it would take over other numbers of ``partitions`` than those that it went ``over``, and
-    spread, with other numbers of tasks that read (``intake``); the ``delay`` that is kept; who
-    chooses how many partitions there are (``degree``); the least time between the starts of two
-    epochs (``interval``, ms), and the CPU-ms of one without elements (``fixed``).
+    """The costs of epochs. ``last``: the last one. ``sums``: by way, the epochs of the run, ms
+    predicted and ms taken. ``parts``: the most expensive parts of the work, operators by name.
+    Their figures are a (ms a call), b (ns a row), rows for each element, and ms predicted and
+    measured for the last epoch.
+
+    ``partitions``: ms of an epoch by the number of partitions; it ran ``over`` one of them.
+    ``intake``: ms of a spread epoch by the number of reading tasks. ``delay``: the promised delay.
+    ``degree``: the policy for the number of partitions. ``interval``: the least time between the
+    starts of two epochs, ms. ``fixed``: CPU-ms of an epoch without elements.
     """
 
     last: ChoiceStatus
@@ -83,9 +85,9 @@ class CostsStatus:
 
 @frozen
 class LearningStepStatus:
-    """A step of a placement that is learned: from a ``slice`` of event time, at an epoch; the share
-    of rows that crossed machines ``before``, as ``predicted`` and ``measured`` (-1: not known);
-    how many groups ``moved`` and how many ``readers``; what else is ``told``.
+    """A step of a learned placement, from a ``slice`` of event time, at an epoch. ``before``,
+    ``predicted``, ``measured``: the fraction of rows that crossed machines (-1: unknown).
+    ``moved``, ``readers``: the groups and readers that moved. ``told``: a remark.
     """
 
     slice: str
@@ -99,12 +101,12 @@ class LearningStepStatus:
 
     @staticmethod
     def from_step(lesson: LearningStep) -> LearningStepStatus:
-        """As a manifest has it."""
+        """Converts a step of a manifest."""
         return LearningStepStatus(**msgspec.structs.asdict(lesson))
 
 
 def sentences(costs: CostsStatus) -> Iterator[str]:
-    """What is told of the choices.
+    """Yields sentences about the choices.
 
     >>> last = ChoiceStatus(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0, why="it fits")
     >>> for sentence in sentences(CostsStatus(last, {"one": [5, 151.0, 150.0]}, {})):
@@ -133,7 +135,7 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
 
 
 def _partitions_text(partitions: Mapping[int, float], now: int) -> str:
-    """What the last epoch would take by the number of partitions.
+    """Returns a sentence with the predicted times of the last epoch by the number of partitions.
 
     >>> _partitions_text({1: 25.04, 2: 27.3}, 2)
     'It would take 25.0 ms over 1 partition, 27.3 over 2 (as now).'
@@ -160,7 +162,7 @@ def _last_choice_text(choice: ChoiceStatus) -> str:
 
 
 def with_operator_names(costs: Costs, plan: Plan) -> CostsStatus:
-    """What a manifest has, with operators by their names in place of their numbers."""
+    """Converts the costs of a manifest, with operators by their names in place of their numbers."""
     parts = {
         f"{type(plan.nodes[int(name)].step).__name__} {name}"
         if name.isdigit() and int(name) in plan.nodes
@@ -177,13 +179,13 @@ def with_operator_names(costs: Costs, plan: Plan) -> CostsStatus:
 
 
 def rows(costs: CostsStatus) -> list[tuple[str, ...]]:
-    """What each part of the work costs, the dearest first."""
+    """Returns a table of the costs of each part of the work, the most expensive first."""
     return [(name, *(f"{value:,.2f}" for value in values)) for name, values in costs.parts.items()]
 
 
 def candidates(costs: CostsStatus) -> Iterator[list[tuple[str, ...]]]:
-    """Tables of what epochs of late are predicted to take over each number of partitions, and of
-    what the last one would with each number of tasks that read, beside what was measured.
+    """Yields tables of predicted and measured times. The first is for recent epochs by the number
+    of partitions, the second for the last epoch by the number of reading tasks.
     """
     if (degree := costs.degree) is not None:
         tables = (
@@ -194,7 +196,7 @@ def candidates(costs: CostsStatus) -> Iterator[list[tuple[str, ...]]]:
 
 
 def lessons(steps: Sequence[LearningStepStatus]) -> Iterator[str]:
-    """What the last steps of a placement that is learned came to.
+    """Yields sentences about the last steps of a learned placement.
 
     >>> step = LearningStepStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")
     >>> print(*lessons([step]))  # doctest: +ELLIPSIS

@@ -1,4 +1,4 @@
-"""What must add up when a run ends: each element was counted, late, dead or cut."""
+"""The check at the end of a run that each element was counted, late, dead or cut."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from levada.errors import EngineError
 
 
 def check_accounts(manifest: Manifest) -> None:
-    """Raises ``EngineError`` where elements have vanished: neither counted nor late, dead or
-    cut.
-    """
+    """Raises ``EngineError`` if elements have vanished: neither counted nor late, dead or cut."""
     for name, record in manifest.streams.items():
         if record.missing:
             raise EngineError(

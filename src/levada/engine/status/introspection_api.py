@@ -1,4 +1,4 @@
-"""What an engine tells of itself: where it is, and what each query waits for."""
+"""The engine's methods for its state: its progress, and the reasons for which queries wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STARTING = "Levada is starting"
 
 
 class IntrospectionApi:
-    """What an engine tells, by its registry and, once it has been started, its driver."""
+    """The state of an engine, from its registry and, after the start, its driver."""
 
     _registry: Registry
     _driver: Driver | None
@@ -43,17 +43,17 @@ class IntrospectionApi:
 
     @property
     def note(self) -> str:
-        """What is to be said of the start, such as that the checkpoint's streams had ended."""
+        """Returns a remark about the start, such as that the checkpoint's streams had ended."""
         return "" if self._driver is None else self._driver.note
 
     @property
     def running(self) -> bool:
-        """Whether epochs may still come."""
+        """Returns whether more epochs may come."""
         return self._driver is not None and not self._driver.loop.await_end(0)
 
     def progress(self) -> Progress:
-        """Where the engine is: epochs, elements and results of this run and ever, watermarks, what
-        holds queries back.
+        """Returns the progress: epochs, elements and results of this run and of all runs,
+        watermarks, and the stream that holds queries back.
         """
         if self._driver is None:
             return Progress(0, 0, 0, 0.0, awaits=STARTING)
@@ -67,7 +67,7 @@ class IntrospectionApi:
         return replace(progress, awaits=driver.awaits, holds_back=holder)
 
     def _solutions(self) -> dict[str, int]:
-        """The results of each query in this run."""
+        """Returns the number of results of each query in this run."""
         if self._driver is None:
             return dict.fromkeys(self._registry.queries, 0)
         totals = self._driver.publication.totals
@@ -77,7 +77,9 @@ class IntrospectionApi:
         }
 
     def status(self) -> Status:
-        """What each query waits for: watermarks, elements that matched patterns, next report."""
+        """Returns the status: watermarks, counts of matched patterns, and next reports of all
+        queries. Raises ``UsageError`` before the start.
+        """
         if self._driver is None:
             raise UsageError("The engine has not been started.")
         driver = self._driver
@@ -98,30 +100,30 @@ class IntrospectionApi:
         )
 
     def streams(self) -> list[str]:
-        """The names of the streams from outside."""
+        """Returns the names of the outside streams."""
         return list(self._registry.streams)
 
     def queries(self) -> list[str]:
-        """The names of the registered queries."""
+        """Returns the names of the registered queries."""
         return list(self._registry.queries)
 
     def _records_at(self, before: Manifest | None) -> dict[str, StreamRecord]:
-        """What a run of before had counted of the streams that there are now."""
+        """Returns the counts of an earlier run for the current streams, by name."""
         if before is None or self._driver is None or self._driver.epochs.plan is None:
             return {}
         records = carry_over(before, self._driver.epochs.plan.streams).streams
         return {display_name(name): record for name, record in records.items()}
 
     def _records(self) -> dict[str, StreamRecord]:
-        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes
-        by the query's name.
+        """Returns the counts by stream since the beginning of the checkpoint. A derived stream has
+        its query's name.
         """
         if self._driver is None or self._driver.epochs.plan is None:
             return {}
         return live_streams(self._driver.last, self._driver.epochs.plan)
 
     def _await_spark(self) -> None:
-        """Waits until epochs run where they will, once it has been started."""
+        """Waits until a starting Spark is up, after the start of the engine."""
         if self._driver is not None:
             self._driver.await_spark()
 
@@ -131,13 +133,13 @@ class IntrospectionApi:
 
     @property
     def _begun(self) -> bool:
-        """Whether it has been started, or closed."""
+        """Returns whether the engine was started or closed."""
         return self._settled.is_set()
 
 
 def _holder(watermarks: Mapping[str, int], plan: Plan) -> str | None:
-    """The stream, of these from outside, that holds queries back most: the least of those that some
-    query reads together. Who reads what queries make waits for whatever these read.
+    """Returns the outside stream that holds queries back most: the lowest of those that some query
+    reads together. A query that reads derived streams waits for all outside streams.
     """
     read = [name for name in watermarks if name in plan.read_streams]
     held = set()

@@ -1,4 +1,4 @@
-"""Of which form joins are whose form is chosen while they run, as a status tells it."""
+"""The forms of joins whose form is chosen during the run, for the status."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from levada.plan.execution.plan import Plan, queries_of_member
 
 @frozen
 class FormStatus:
-    """A join of three and more parts of these ``queries``: as what it is joined (``form``), and how
-    often that has ``changed``. ``one_step``, ``two_at_a_time``: what both cost in an epoch, of
-    all partitions that had something to do (CPU us, estimated from a sample of the rows).
+    """A join of three and more parts in these ``queries``. ``form``: its current form. ``changed``:
+    how often that has changed. ``one_step``, ``two_at_a_time``: the costs of both forms in an
+    epoch, of all partitions with work (CPU us, estimated from a sample of the rows).
     """
 
     join: str
@@ -25,7 +25,7 @@ class FormStatus:
 
 
 def forms(figures_by_node: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]:
-    """What was told last of each join, by its node."""
+    """Yields the latest figures of each join, by its node."""
     for node, figures in figures_by_node.items():
         if int(node) in plan.nodes:
             members = range(len(plan.nodes[int(node)].members))
@@ -39,7 +39,7 @@ def forms(figures_by_node: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[
 
 
 def form_of(figures: Sequence[int]) -> str:
-    """As what it is joined.
+    """Describes the form of a join.
 
     >>> form_of([2, 1, 1, 900, 400])
     'two at a time in 1 of 2 partitions'

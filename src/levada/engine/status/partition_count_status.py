@@ -1,5 +1,5 @@
-"""How many partitions there are, who says so and why, as users get it: sentences, and tables of
-what was predicted for each number beside what was measured.
+"""The number of partitions, its policy and its reasons for users: sentences, and tables of
+predicted and measured times.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SHOWN = 5
 
 @frozen
 class ResizedStatus:
-    """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
-    ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
-    (None: that is not known yet).
+    """A change of the number of ``partitions`` at ``epoch``, from ``before``, for the reason
+    ``why``. ``was``: ms of an epoch before the change. ``expected``: the prediction. ``seen``: the
+    measurement after it (None: not yet).
     """
 
     epoch: int
@@ -39,11 +39,11 @@ class ResizedStatus:
 
 @frozen
 class DegreeStatus:
-    """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
-    of ``most`` (0: that is not known). What an epoch is ``predicted`` to take over each number, of
-    late, ms; of each number the epochs of this run, ms that were predicted and taken
-    (``measured``); the same of spread epochs by the number of tasks that read (``intake``); what
-    the model has ``decided`` of late.
+    """The policy for the number of partitions. ``by``: model, cores, load (balance), given or
+    placement. ``most``: the upper bound (0: unknown). ``predicted``: ms of a recent epoch by
+    number. ``measured``: by number, the epochs of this run, ms predicted and ms taken. ``intake``:
+    the same for spread epochs, by the number of reading tasks. ``decided``: recent decisions of the
+    model.
     """
 
     by: str
@@ -55,7 +55,7 @@ class DegreeStatus:
 
 
 def degree_status(degree: Degree | None) -> DegreeStatus | None:
-    """What a manifest tells of the number of partitions; None: nothing."""
+    """Converts the policy of a manifest; None if it has none."""
     if degree is None:
         return None
     decided = [ResizedStatus(**msgspec.structs.asdict(d)) for d in degree.decided]
@@ -65,7 +65,7 @@ def degree_status(degree: Degree | None) -> DegreeStatus | None:
 
 
 def describe_degree(status: DegreeStatus, now: int) -> Iterator[str]:
-    """Who says it, and the last changes, with their reasons.
+    """Yields sentences about the policy, and the last changes with their reasons.
 
     >>> one = ResizedStatus(40, 4, 2, 60.0, 45.0, "it is predicted", 47.5)
     >>> for sentence in describe_degree(DegreeStatus("model", 4, {}, {}, {}, [one]), 2):
@@ -86,8 +86,8 @@ HEADS = ("predicted ms", "epochs", "predicted ms of these", "measured ms")
 def degree_rows(
     what: str, predicted: Mapping[int, float], measured: Mapping[int, Sequence[float]]
 ) -> list[tuple[str, ...]]:
-    """Of each number what epochs are predicted to take, and those that went over it: how many, ms
-    of one as predicted and as measured. [] if there is one number only.
+    """Returns a table: for each number the predicted ms of an epoch, the epochs that ran, and their
+    mean ms as predicted and measured. Returns [] for a single number.
 
     >>> degree_rows("partitions", {1: 20.0, 2: 25.0}, {2: [10, 240.0, 260.0]})[1:]
     [('1', '20.0', '', '', ''), ('2', '25.0', '10', '24.0', '26.0')]

@@ -1,9 +1,9 @@
 """The charges of each query for a status: CPU seconds, rows, bytes of state.
 
-Operators are charged (``runtime/driver/costs/flows.charges_of``), and queries get their parts when
-somebody asks: an operator's amount is divided equally among its members, and a member's amount
-among the members that read it, down to the last operators of the queries. So the parts of all
-queries add up to what the operators have. Reading and matching streams is charged to nobody.
+Operators are charged, and queries get their parts on request. An operator's amount is divided
+equally among its members. A member's amount is divided among the members that read it, down to the
+last operators of the queries. So the parts of all queries add up to the amounts of the operators.
+Reading and matching streams is not charged.
 
 Cost: the heads of all state files, and a pass over all members of the plan in arrays.
 """
@@ -27,7 +27,7 @@ from levada.plan.execution.query_charges import charge_members
 
 
 class QueryCharges(NamedTuple):
-    """The part of a query; ``state_bytes`` None: not known."""
+    """The charges of a query. ``state_bytes`` is None if unknown."""
 
     cpu_seconds: float
     rows: int
@@ -35,11 +35,11 @@ class QueryCharges(NamedTuple):
 
 
 def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharges]:
-    """The part of each query after an epoch, by name."""
+    """Returns the charges of each query after an epoch, by name."""
     seconds = _divide(plan, {n: seconds for n, (seconds, _) in manifest.charges.items()})
     rows = _divide(plan, {n: rows for n, (_, rows) in manifest.charges.items()})
     kept: Charges | None = None
-    with suppress(CheckpointError):  # a file that went while it was read, or is damaged
+    with suppress(CheckpointError):  # a file was deleted meanwhile, or is damaged
         kept = _divide(plan, _state_bytes(str(root), manifest))
     return {
         name: QueryCharges(
@@ -63,7 +63,7 @@ def _amount(parts: Charges, node: int, member: int) -> float:
 
 
 def _state_bytes(root: str, manifest: Manifest) -> dict[int, float]:
-    """The bytes that operators keep in all partitions, as they lie in files. Raises
+    """Returns the bytes in files that operators keep in all partitions, by node. Raises
     ``CheckpointError``.
     """
     bytes_by_node, sizes = Counter[int](), dict[str, Counter[str]]()
@@ -80,7 +80,7 @@ def _state_bytes(root: str, manifest: Manifest) -> dict[int, float]:
 
 
 def _sizes(root: str, file: str) -> Counter[str]:
-    """The bytes of each piece in a file."""
+    """Returns the bytes of each piece in a file."""
     frames, sizes = state_files.map_(root, file)[0], Counter[str]()
     assert isinstance(frames, CheckedFrames), "files of state are checked"
     for name, size in frames.sizes().items():

@@ -1,4 +1,4 @@
-"""What is known of balance, as users get it: what a manifest tells, as plain values."""
+"""The state of balance for users: the report of a manifest as plain values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from levada.core.frozen import frozen
 
 @frozen
 class DecisionStatus:
-    """From ``epoch`` on so many ``groups`` are another partition's: ``what`` is a move from
-    ``supplier`` to ``consumer``, or grow or shrink (both are -1), to so many ``partitions``; divide
-    or unite: one of the ``supplier`` is shared by several, or no longer (``consumer`` is -1).
-    ``before``, ``expected``, ``seen``: the time of the busiest partition by the mean one, in the
-    round before, as it was to become, and in the round after (None: that is not over). ``why``: in
-    words.
+    """A decision of balance: from ``epoch`` on ``groups`` are in another partition. ``what``: a
+    move from ``supplier`` to ``consumer``; grow or shrink to ``partitions`` (both are -1); divide
+    or unite. The last two begin or end sharing one of the ``supplier`` among several (``consumer``
+    is -1). ``before``, ``expected``, ``seen``: the busiest partition's time divided by the mean.
+    They are of the round before, as predicted, and of the round after (None: not over). ``why``:
+    the reason.
     """
 
     epoch: int
@@ -32,8 +32,8 @@ class DecisionStatus:
 
 @frozen
 class LoadStatus:
-    """A partition in a round: its class, its mean occupancy (0 to 1); an epoch took so many
-    ``seconds``, of which ``cpu``, for so many ``rows``.
+    """The load of a partition in a round. ``kind``: its class. ``occupancy``: the mean, 0 to 1.
+    ``seconds``, ``cpu``, ``rows``: of an epoch.
     """
 
     partition: int
@@ -46,10 +46,10 @@ class LoadStatus:
 
 @frozen
 class BalanceStatus:
-    """Balance after the round that ended before ``epoch``. ``ratio``: the time of the busiest
-    partition by the mean one. ``overloaded``: suppliers outnumber consumers, and there may be no
-    more partitions. ``remark``: why what is uneven stays so. ``loads``: of the busiest partitions;
-    ``decided``: the latest decisions.
+    """The state of balance after the round that ended before ``epoch``. ``ratio``: the time of the
+    busiest partition divided by the mean. ``overloaded``: suppliers outnumber consumers, at the
+    most partitions. ``remark``: the reason for which an imbalance stays. ``loads``: the busiest
+    partitions. ``decided``: the latest decisions.
     """
 
     epoch: int
@@ -62,5 +62,5 @@ class BalanceStatus:
 
 
 def balance_status(report: RebalanceReport | None) -> BalanceStatus | None:
-    """What a manifest tells of balance; None: nothing."""
+    """Converts the report of a manifest; None if it has none."""
     return None if report is None else msgspec.convert(msgspec.to_builtins(report), BalanceStatus)

@@ -1,7 +1,7 @@
-"""Asking the engine that runs on a checkpoint, from another process: a request and its answer.
+"""Requests to the engine on a checkpoint from another process, and their answers.
 
-The engine answers between two epochs. If it ends before, the request is withdrawn, so that no
-later run does what nobody waits for; one that was done before the end is told as done.
+The engine answers between two epochs. If it ends before, the request is withdrawn, so that no later
+run executes it. A request that was executed before the end gets its answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUNS = 0.5  # s between two looks at whether the engine runs
 
 
 class RefusedError(LevadaError):
-    """What the engine said to a request that it refused; ``errno`` as ``Answer`` has it."""
+    """A request that the engine refused, with its sentence. ``errno``: as in ``Answer``."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.refused)
@@ -38,16 +38,16 @@ class RefusedError(LevadaError):
 
 
 def new_id() -> str:
-    """An id for a request: ids sort by when they were asked."""
+    """Returns an id for a request. Ids sort by time."""
     return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
 
 
 def ask(
     root: Path, request: Request, wait: Callable[[], None], lines: bytes | None = None
 ) -> Answer:
-    """What the engine answers to a request; ``wait`` is called between two looks. ``lines``: the
-    N-Triples that it brings. Raises ``EngineError`` where none runs, or it ends before; then the
-    request is withdrawn.
+    """Sends a request to the engine and returns its answer. ``wait``: called between two looks.
+    ``lines``: N-Triples of the request. Raises ``EngineError`` if no engine runs, or if it ends
+    first; then the request is withdrawn.
     """
     facts_of(root)
     if not engine_runs(root):
@@ -71,7 +71,9 @@ def ask(
 
 
 def _withdraw(root: Path, name: str) -> Answer:
-    """The answer of an engine that has ended, if it gave one."""
+    """Returns the answer of an engine that has ended, if there is one. Raises ``EngineError``
+    otherwise.
+    """
     answer = withdraw(root, name) if root.is_dir() else None
     if answer is None:
         raise EngineError(

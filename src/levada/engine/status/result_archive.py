@@ -1,13 +1,12 @@
-"""The results that a checkpoint keeps, for readers in other processes: by query and report time
+"""The kept results of a checkpoint, for readers in other processes: by query and report time
 (docs/decisions/0025-readers-are-cursors.md).
 
-What is there says the index of published epochs; where the engine keeps none, the manifests that
-are there, which a reader's sign makes it keep (``checkpoint.reader_leases``). The id of a report is
-its time in ms, of a query without windows the epoch of its answer. Ids of a query ascend. Queries
-that have come one after the other under a name are told apart by ``since``, the first plan version
-that has one: what was before is another query's.
+The index of published epochs lists them. Without an index it is the manifests, which a reader's
+lease makes the engine keep (``checkpoint.reader_leases``). The id of a report is its time in ms;
+for a query without windows it is the epoch of its answer. Ids of a query ascend. Successive queries
+of one name differ in ``since``, the first plan version of each.
 
-One thread refreshes, any may read. A report is decoded when it is asked for: what is kept costs
+One thread refreshes, and any thread may read. A report is decoded on request: kept results cost
 disk, and a few hundred bytes of memory an epoch.
 """
 
@@ -37,11 +36,11 @@ from levada.errors import CheckpointError
 from levada.operators.results.result_segments import batch_of, empty_batch, with_empty
 from levada.plan.execution.plan import Plan, QueryPlan
 
-HELD = 1000  # epochs that a sign asks for, where there is no index
+HELD = 1000  # epochs that a lease requires without an index
 
 
 class ArchivedReports(NamedTuple):
-    """Reports of a query in one epoch. ``ids``: those that are in the batch, ascending."""
+    """The reports of a query in one epoch. ``ids``: the reports in the batch, ascending."""
 
     query: QueryPlan
     entry: Entry
@@ -50,7 +49,7 @@ class ArchivedReports(NamedTuple):
 
 
 class Archive:
-    """The results that are there. ``sign`` is given where the reader may write."""
+    """The kept results of a checkpoint. ``sign``: the lease of a reader that may write."""
 
     def __init__(self, root: Path, sign: ReaderLease | None = None) -> None:
         self._root, self._facts = root, facts_of(root)
@@ -62,7 +61,7 @@ class Archive:
         self._first = 0
 
     def refresh(self) -> list[Entry]:
-        """What has come since the last look. Raises ``CheckpointError``."""
+        """Returns the new epochs since the last call. Raises ``CheckpointError``."""
         source = self._index if self._index.has_index else self._manifests
         new = source.read_new()
         with self._lock:
@@ -80,31 +79,31 @@ class Archive:
         return new
 
     def queries(self) -> set[str]:
-        """The queries that have reports here."""
+        """Returns the queries that have kept reports."""
         with self._lock:
             return {query for query, entries in self._of.items() if entries}
 
     def last_deleted(self, query: str, since: int = 0) -> int | None:
-        """The id of the last report that is not kept any more; None: none is known."""
+        """Returns the id of the last deleted report; None without one."""
         gone = self._gone.get(query)
         with self._lock:
             entries = self._of.get(query, [])
             kept = bisect_left(entries, self._first, key=lambda entry: entry.epoch)
             begin = self._begin(entries, since)
-            if gone is None or kept < begin:  # some are kept of the query that was before it
+            if gone is None or kept < begin:  # there are reports of the previous query
                 return None
             first = _first_of(entries[kept], query) if kept < len(entries) else None
         return gone if first is None or gone < first else None
 
     def last(self, query: str, since: int = 0) -> int | None:
-        """The id of the last report."""
+        """Returns the id of the last report, or None."""
         with self._lock:
             entries = self._of.get(query)
             entry = entries[-1] if entries else None
         return entry.last(query) if entry is not None and entry.plan >= since else None
 
     def first(self, query: str) -> int | None:
-        """The id of the first report that is kept."""
+        """Returns the id of the first kept report, or None."""
         with self._lock:
             for entry in self._of.get(query, ()):
                 if entry.epoch >= self._first:
@@ -112,8 +111,8 @@ class Archive:
         return None
 
     def after(self, query: str, after: int | None, since: int = 0) -> Iterator[ArchivedReports]:
-        """The reports behind an id (None: all that are kept), epoch by epoch; those that go
-        meanwhile are left out.
+        """Yields the reports after an id (None: all kept ones), epoch by epoch. Skips reports that
+        are deleted meanwhile.
         """
         for entry in self.entries(query, after, since):
             archived = self.read(entry, query, after)
@@ -121,19 +120,19 @@ class Archive:
                 yield archived
 
     def entries(self, query: str, after: int | None, since: int = 0) -> Iterator[Entry]:
-        """The epochs that have them."""
+        """Yields the epochs that have reports after an id."""
         epoch = -1
         while (entry := self._next(query, after, epoch, since)) is not None:
             epoch = entry.epoch
             yield entry
 
     def latest(self, query: str, since: int = 0) -> ArchivedReports | None:
-        """The last report."""
+        """Returns the last report, or None."""
         last = self.last(query, since)
         return None if last is None else self.find_report(query, last, since)
 
     def find_report(self, query: str, report: int, since: int = 0) -> ArchivedReports | None:
-        """The report of this id, if there is one, and it is kept."""
+        """Returns the report of this id; None if it does not exist or was deleted."""
         for archived in self.after(query, report - 1, since):
             if archived.ids[0] != report:
                 return None
@@ -144,7 +143,7 @@ class Archive:
         return bisect_left(entries, since, key=lambda entry: entry.plan)
 
     def _next(self, query: str, after: int | None, epoch: int, since: int) -> Entry | None:
-        """The first entry with reports behind the id, and behind the epoch."""
+        """Returns the first entry with reports after the id, and after the epoch."""
         with self._lock:
             entries = self._of.get(query, [])
             least = max(epoch + 1, self._first)
@@ -155,8 +154,8 @@ class Archive:
             return entries[at] if at < len(entries) else None
 
     def read(self, entry: Entry, query: str, after: int | None = None) -> ArchivedReports | None:
-        """A query's reports in an epoch, behind an id; None if they have gone. Raises
-        ``CheckpointError`` for what is damaged.
+        """Reads a query's reports in an epoch, after an id; None if they were deleted. Raises
+        ``CheckpointError`` for a damaged file.
         """
         last = entry.last(query)
         try:
@@ -168,7 +167,7 @@ class Archive:
         except CheckpointError:
             if all((self._root / name).exists() for name in entry.segments):
                 raise
-            with self._lock:  # before the index says so
+            with self._lock:  # before the index records it
                 self._gone[query] = max(self._gone.get(query, last), last)
             return None
         whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
@@ -182,11 +181,11 @@ class Archive:
         return state_files.map_(str(self._root), name)
 
 
-FEW_GONE = 256  # entries of what is gone that wait to be dropped together
+FEW_GONE = 256  # entries of deleted epochs that are dropped together
 
 
 class Manifests:
-    """What is there of an engine that keeps no index."""
+    """The epochs of an engine without an index, from its manifests."""
 
     def __init__(self, root: Path, sign: ReaderLease | None, plans: Callable[[int], Plan]) -> None:
         self._root, self._sign, self._plans = root, sign, plans
@@ -195,7 +194,7 @@ class Manifests:
         self.gone: dict[str, int] = {}
 
     def read_new(self) -> list[Entry]:
-        """The epochs that have come since the last look."""
+        """Returns the new epochs since the last call."""
         there = epochs_there(self._root)
         newest = max(there, default=0)
         self.first = min(there, default=0)
@@ -203,7 +202,7 @@ class Manifests:
             try:
                 self._sign.require_epoch(max(newest - HELD, self.first, 1))
             except CheckpointError:
-                self._sign = None  # a folder that may only be read
+                self._sign = None  # the folder is read-only
         if newest == self._last:
             return []
         new = []
@@ -216,7 +215,7 @@ class Manifests:
                 if entry.queries:
                     new.append(entry)
         if self.first > self._last + 1:
-            for entry in reversed(new):  # what was before is not known
+            for entry in reversed(new):  # earlier reports are unknown
                 self.gone |= {query: _first_of(entry, query) - 1 for query in entry.queries}
         self._last = newest
         return new
@@ -228,7 +227,7 @@ def _first_of(entry: Entry, query: str) -> int:
 
 
 def ids_of(batch: Batch) -> list[int]:
-    """The times of a batch's reports, each once.
+    """Returns the times of a batch's reports, each once.
 
     >>> ids_of(Batch(np.array([5, 5, 7]), empty=np.array([6])))
     [5, 6, 7]
@@ -237,7 +236,7 @@ def ids_of(batch: Batch) -> list[int]:
 
 
 def reports_after(batch: Batch, after: int) -> Batch:
-    """The reports of a batch behind this one.
+    """Returns the reports of a batch after this time.
 
     >>> reports_after(Batch(np.array([5, 5, 7])), 5).report
     array([7])
@@ -247,14 +246,14 @@ def reports_after(batch: Batch, after: int) -> Batch:
 
 
 def one_report(batch: Batch, report: int) -> Batch:
-    """One report of a batch."""
+    """Returns one report of a batch."""
     start = int(np.searchsorted(batch.report, report, "left"))
     stop = int(np.searchsorted(batch.report, report, "right"))
     return _rows(batch, start, stop, batch.empty[batch.empty == report])
 
 
 def first_reports(archived: ArchivedReports, count: int) -> ArchivedReports:
-    """So many reports from the beginning."""
+    """Returns the first ``count`` reports."""
     if len(archived.ids) <= count or archived.ids == [archived.entry.epoch]:
         return archived
     last = archived.ids[count - 1]
@@ -264,7 +263,7 @@ def first_reports(archived: ArchivedReports, count: int) -> ArchivedReports:
 
 
 def replace_ids(archived: ArchivedReports, report: int) -> ArchivedReports:
-    """One report of what was found."""
+    """Returns only the report of this id."""
     if len(archived.ids) == 1:
         return archived
     return archived._replace(batch=one_report(archived.batch, report), ids=[report])

@@ -1,17 +1,15 @@
-"""What the queries of a checkpoint share as it runs, with what was measured: for ``explain
---shared``.
+"""The shared work of a checkpoint's queries with its measurements, for ``explain --shared``.
 
-    operators    of several queries: rows for each element of the streams and CPU, as the run's
-                 epochs have taken; what is saved: that of those who would have it apart; of a
-                 relaxed join at least by what meets in vain there (less than 0: it costs)
-    relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
-    kept once    which static data, and which joins read them there (``plan/topology/kept/show``)
-    regions      where queries stand, what was considered, what the mask forbade
-    orders       of joins that were looked at, with what each adds, and which was chosen; queries
-                 that go over to others
-    apart, log   what was chosen when queries came and went (``plan/topology/choices/journal``)
+    operators    of several queries: rows for each element of the streams and CPU, as measured; the
+                 savings against separate operators; for a relaxed join a lower bound, less its
+                 vain pairs (below 0: it costs)
+    relaxed      input rows, joined pairs, wanted pairs, picked rows (``unprofitable_joins``)
+    kept once    static data, and the joins that read one copy (``explain_arrangements``)
+    regions      sites of queries, their candidates, and sites that the mask forbids
+    orders       considered orders of joins with their added costs, the choice, and migrations
+    apart, log   decisions as queries came and went (``decision_log``)
 
-What is shown is of the last epochs; nothing that runs is touched.
+It shows the last epochs, and does not touch the running engine.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
 
 NAMED = 8
-"""Queries of an operator that a text names."""
+"""Queries of an operator that the text names."""
 
 
 @frozen
 class Operator:
-    """An operator of several queries: how many are one, of how many it would be apart; ``rows`` for
-    each element of the streams and ``us`` of CPU, as measured (None: it was not, or is among the
-    cheap ones), and what of these is saved.
+    """An operator of several queries. ``members``: its members; ``apart``: how many there would be
+    without sharing. ``rows`` for each element of the streams and ``us`` of CPU, as measured (None:
+    not measured, or too cheap). ``saved_rows`` and ``saved_us``: the savings.
     """
 
     operator: str
@@ -60,7 +58,7 @@ class Operator:
 
 @frozen
 class SharingReport:
-    """What the queries of a checkpoint share after an epoch."""
+    """The shared work of a checkpoint's queries after an epoch."""
 
     epoch: int
     queries: int
@@ -77,7 +75,7 @@ class SharingReport:
 
 
 def read_sharing_report(root: Path) -> SharingReport:
-    """What is told of a checkpoint. Raises ``CheckpointError``."""
+    """Reads the report of a checkpoint. Raises ``CheckpointError``."""
     facts, last = facts_of(root), newest_manifest(root)
     if last is None:
         raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
@@ -117,7 +115,7 @@ def _shared_operators(
             _, ns, rows, *_ = measured
             us, more = ns * rows / 1000, apart / len(node.members) - 1
             pair_counts = [counts for at, counts in met.items() if int(at.split()[0]) == number]
-            if pair_counts:  # what queries would join apart is less than what all of them join
+            if pair_counts:  # separate queries would join fewer pairs than all of them together
                 more = (
                     1
                     / max(
@@ -132,7 +130,7 @@ def _shared_operators(
 
 
 def show_run(report: SharingReport) -> str:
-    """The text form."""
+    """Returns the report as text."""
     queries = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'}"
     head = f"{queries} after epoch {report.epoch:,}: {report.operators:,} operators"
     return "\n".join([f"{head}; apart they would be {report.apart}", *_lines(report)])

@@ -1,8 +1,8 @@
-"""What queries have in common, as a status tells it: the topmost of a query's operators that others
-have, too (whatever is below these they have in common), and what relaxed joins cost.
+"""The shared operators of queries for a status: the topmost of a query's operators that other
+queries have, too, and the costs of relaxed joins. All operators below a shared one are shared.
 
-Cost: one walk over the operators of each query, so beyond ``MAX_QUERIES`` queries nothing is told
-of them (``explain --sharing`` tells it by operators).
+Cost: one walk over the operators of each query. So beyond ``MAX_QUERIES`` queries the status omits
+them (``explain --sharing`` lists them by operators).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from levada.plan.execution.query_charges import members_below
 from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 
 MAX_QUERIES = 10_000
-"""Queries of a plan of which it is told."""
+"""The most queries of a plan with this status."""
 At = tuple[int, int]
 
 
 @frozen
 class ShareStatus:
-    """An operator of several ``queries``, so many in all."""
+    """An operator of several queries. ``queries``: their number."""
 
     operator: str
     queries: int
 
 
 def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
-    """What each query shares with others, by name; who shares nothing is not there."""
+    """Returns the shared operators of each query, by name, without queries that share nothing."""
     if not 1 < len(plan.queries) <= MAX_QUERIES:
         return {}
     roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
@@ -61,10 +61,10 @@ def _inputs(plan: Plan, at: At) -> Iterator[At]:
 
 @frozen
 class RelaxedStatus:
-    """A relaxed join of which queries pick rows, of late: rows that it was ``given``, pairs that it
-    has ``made``, those that some query ``wanted``, rows that queries had of them (``picked``); its
-    work, by what its queries would at least have without each other. Where that is large a newcomer
-    has a join of its own.
+    """A relaxed join from which queries pick rows, in recent epochs. ``given``: input rows.
+    ``made``: joined pairs. ``wanted``: pairs that some query needs. ``picked``: rows that queries
+    got. ``work``: its work divided by the least work of separate joins. If that is large, new
+    queries get separate joins.
     """
 
     join: str
@@ -76,14 +76,14 @@ class RelaxedStatus:
 
 
 def relaxed_joins(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
-    """What has been counted of each, by node and member.
+    """Yields the counts of each relaxed join, by node and member.
 
     >>> [one.join for one in relaxed_joins({"3 0": [600, 0, 0, 0], "7 0": [100, 900, 30, 100]})]
     ['Join 7']
     """
     for at, counts in met.items():
         if not counts[MADE]:
-            continue  # pairs are counted where they are picked, and not below that
+            continue  # only joins with picks count pairs
         node, member = at.split()
         name = f"Join {node}" + (f" ({member})" if member != "0" else "")
         input_rows, made, wanted, picked = counts

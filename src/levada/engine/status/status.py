@@ -1,11 +1,13 @@
-"""Why is there no result? What a checkpoint says about each query, also while an engine runs on it.
+"""The status of a checkpoint and its queries, also while an engine runs on it. It explains why a
+query has no result.
 
-Everything comes from the last manifest and its plan: the watermark of each stream, how many
-elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
-so a file may go while it is read: then it is read again.
+All of it comes from the last manifest and its plan: watermarks, elements of streams, matches of
+patterns, and the earliest next report. Nothing is locked, so a file may be deleted during the read;
+then it is read again.
 
-Report r is made when the least watermark of the query's streams reaches r (windows on close with
-bounds ``[)``) or passes it (all others; docs/semantics.md#progress).
+The engine makes report r when the lowest watermark of the query's streams reaches r or passes it.
+It must reach r for windows on close with bounds ``[)``, and pass it for all others
+(docs/semantics.md#progress).
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ ATTEMPTS = 5
 
 @frozen
 class PatternStatus:
-    """A pattern of a query over a stream, and how many triples matched it (None: not counted)."""
+    """A pattern of a query over a stream. ``matched``: the triples that matched it (None: not
+    counted).
+    """
 
     stream: str
     text: str
@@ -61,10 +65,11 @@ class PatternStatus:
 
 @frozen
 class QueryStatus:
-    """A query: results so far, watermark (ms), who holds it back, next report (ms; None: at a
-    change), its end (ms; None: it has none), what it shares with others. Its part of what its
-    operators have taken since they came: CPU seconds, ``rows`` that they were given; of what they
-    keep: bytes of state (None: not known).
+    """The status of a query. ``results``: so far. ``watermark``: ms. ``holds_back``: the stream
+    that the query waits for. ``next_report``: ms (None: at a change). ``why``: the reason for no
+    results. ``until``: its end, ms (None: open). ``shares``: the operators that it shares. Its
+    charges since it was added: ``cpu_seconds``, input ``rows`` of its operators, ``state_bytes``
+    (None: unknown).
     """
 
     name: str
@@ -83,11 +88,11 @@ class QueryStatus:
 
 @frozen
 class PlacedStatus:
-    """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
-    tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
-    executors (``remote``) of all that were ``read``; the executor of each machine ("": none); the
-    share that the file had ``predicted`` (-1: none), and what each machine was to send to each; how
-    many ``blobs`` came from other executors.
+    """The effect of a placement in a run. ``name``: of its file. ``wanted``: tasks with a preferred
+    executor; ``missed``: those that ran elsewhere. ``read``: bytes read; ``remote``: those from
+    other executors. ``executors``: the executor of each machine ("": none). ``predicted``: the
+    fraction of crossing rows from the file (-1: unknown); ``between``: the same from machine to
+    machine. ``blobs``: those from other executors.
     """
 
     name: str
@@ -105,8 +110,8 @@ class PlacedStatus:
 
 @frozen
 class PinnedStatus:
-    """To which processors the tasks of a run are bound: by the machine file of this ``name``, those
-    of each place; tasks of partition p go to place p modulo the places.
+    """The processors that the tasks of a run are bound to. ``name``: the machine file. ``places``:
+    the processors of each place. Tasks of partition p run at place p modulo the places.
     """
 
     name: str
@@ -115,9 +120,8 @@ class PinnedStatus:
 
 @frozen
 class ExecutorsStatus:
-    """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
-    stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
-    executor.
+    """The executors of a cluster in the last epoch, and their ``cores``. ``tasks``: stage tasks of
+    the run that also ran in the epoch before. ``stayed``: those that ran on the same executor.
     """
 
     executors: int
@@ -128,9 +132,7 @@ class ExecutorsStatus:
 
 @frozen
 class DriverStatus:
-    """An engine at work, or one that waits for its place, since the instant ``since`` of its own
-    clock (ms).
-    """
+    """An active or waiting engine. ``since``: the instant of its start by its clock (ms)."""
 
     host: str
     pid: int
@@ -139,8 +141,8 @@ class DriverStatus:
 
 @frozen
 class AwayStatus:
-    """A ``stream`` whose source does not answer: ``since`` when (ms by the engine's clock), and
-    ``why``.
+    """A ``stream`` whose source does not answer. ``since``: from when on (ms by the engine's
+    clock). ``why``: the reason.
     """
 
     stream: str
@@ -150,19 +152,21 @@ class AwayStatus:
 
 @frozen
 class Status:
-    """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
-    far they are behind. ``placed``: what became of the preferences of the last run that had a
-    placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
-    waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
-    last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
-    ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
-    that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
-    and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
-    joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
-    ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
-    another order of joins. ``static``: what was read of static data last. ``token_faults``: how
-    many lines of the server's file of tokens are not taken. ``clock``: how the clock of the engine
-    at work has stepped last.
+    """A checkpoint after its last epoch.
+
+    ``suspended``: the reason for each suspended query. ``outputs``: the lag of outputs. ``placed``:
+    the effect of the last placement. ``active``: the engine that has taken the checkpoint over, and
+    has not left. ``standby``: engines that wait. ``lost``: how often the next epoch has lost tasks,
+    and why. ``balance``: the loads of the last round, and recent decisions. ``costs``: measured and
+    predicted costs of epochs.
+
+    ``away``: the streams whose sources do not answer the active engine. ``added``: the streams that
+    were added to a running engine. ``over``: the ends (ms) of the program's ended queries.
+    ``relaxed``: the costs of relaxed joins. ``forms``: the forms of joins whose form is chosen.
+    ``pinned``: the processors of tasks. ``carried``: the transport of blobs between tasks.
+    ``goes_over``: the queries that migrate to another order of joins. ``static``: the last read of
+    static data. ``token_faults``: rejected lines of the server's file of tokens. ``clock``: the
+    last step of the active engine's clock.
     """
 
     epoch: int
@@ -199,7 +203,9 @@ class Status:
 
 
 def read_status(root: Path) -> Status:
-    """The status of a checkpoint. Raises ``CheckpointError`` if it is none, or has had no epoch."""
+    """Reads the status of a checkpoint. Raises ``CheckpointError`` if the folder is not a
+    checkpoint, or has had no epoch.
+    """
     facts = facts_of(root)
     for attempt in range(ATTEMPTS):
         try:
@@ -223,7 +229,7 @@ def read_status(root: Path) -> Status:
 
 
 def _drivers(root: Path, epoch: int) -> dict[str, Any]:
-    """Who is at work, who waits, and what has hindered the epoch behind this one."""
+    """Returns the fields about active and waiting engines, and about failures of the next epoch."""
     lost = read_losses(root)
     return {
         "active": _active(root),
@@ -238,8 +244,8 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
 
 
 def sources_away(root: Path) -> tuple[AwayStatus, ...]:
-    """The streams whose sources did not answer the engine on a checkpoint within the last second,
-    or when it died; a clean end leaves none.
+    """Returns the streams whose sources did not answer the engine on a checkpoint within the last
+    second, or at its death. After a clean end it is empty.
     """
     pulse = read_pulse(root)
     sources = () if pulse is None else pulse.away
@@ -247,7 +253,7 @@ def sources_away(root: Path) -> tuple[AwayStatus, ...]:
 
 
 def clock_step(root: Path) -> str:
-    """How the clock of the engine on a checkpoint has stepped last; "": it has not."""
+    """Returns the last step of the clock of the engine on a checkpoint; "" without one."""
     pulse = read_pulse(root)
     return "" if pulse is None else pulse.clock
 
@@ -262,7 +268,7 @@ def _active(root: Path) -> DriverStatus | None:
 def status_of(
     root: Path, manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
 ) -> Status:
-    """What a manifest of a checkpoint and its plan say of all queries."""
+    """Returns the status of all queries, from a manifest of a checkpoint and its plan."""
     had, common = solutions_of(str(root), manifest, plan), shares(plan)
     statuses = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
     parts = charges(root, manifest, plan)
@@ -302,12 +308,12 @@ def _placed_status(preferences: Preferences | None) -> PlacedStatus | None:
 
 
 def reasons(status: Status) -> dict[str, str]:
-    """A sentence for each query that has no result, or is suspended."""
+    """Returns a sentence for each query that has no result or is suspended."""
     return {q.name: q.why for q in status.queries if q.why} | status.suspended
 
 
 def counts_of(record: StreamRecord) -> StreamCounts:
-    """What a stream's record says that people ask for."""
+    """Returns the counts of a stream's record that users need."""
     return StreamCounts(
         record.elements,
         record.triples,
@@ -325,7 +331,9 @@ def counts_of(record: StreamRecord) -> StreamCounts:
 
 
 def behind(record: StreamRecord) -> str:
-    """The element that made most others late, since when, and how many; "" where none was."""
+    """Describes the element behind which most others were late, from when on, and how many; ""
+    without one.
+    """
     leads = [lead for lead in (record.lead, record.costly) if lead is not None and lead.late]
     if not leads:
         return ""
@@ -340,8 +348,8 @@ def behind(record: StreamRecord) -> str:
 def progress_of(
     manifest: Manifest, before: Manifest | None, results: int, seconds: float
 ) -> Progress:
-    """Where a run is that has gone on for so long and has given so many results; ``before``: what
-    the runs before it had come to.
+    """Returns the progress of a run after ``seconds`` with ``results``. ``before``: the last
+    manifest of earlier runs.
     """
     streams = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
     w = {n: s.watermark for n, s in streams.items()}
@@ -366,7 +374,9 @@ def _all_runs_totals(manifest: Manifest) -> AllRunsTotals:
 
 
 def live_streams(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
-    """The streams by their names for people: those from outside, and those made and read here."""
+    """Returns the records of streams by display name: outside ones, and derived ones that queries
+    read.
+    """
     streams = manifest.streams.items()
     return {
         display_name(n): record
@@ -401,9 +411,7 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
 
 
 def _next_report(query: QueryPlan, least: int) -> int | None:
-    """The first time at which a window closes that has not been reported, or of the clock; None if
-    nothing closes.
-    """
+    """Returns the first unreported close of a window, or of the clock; None if nothing closes."""
     windows = [on.window for on in query.windows] if query.clock is None else [query.clock]
     closing = [w for w in windows if w.kind.on_close]
     if not closing or not MIN < least < MAX:
@@ -414,7 +422,7 @@ def _next_report(query: QueryPlan, least: int) -> int | None:
 
 
 def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
-    """A sentence for a query without results, if its sources say why; else none."""
+    """Returns a sentence for a query without results, if its sources explain that; else ""."""
     if not query.streams:
         return "Nothing in the static data answers it."
     for name in query.streams:
@@ -433,7 +441,7 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
 
 
 def _wait_text(least: int, due: int | None, holder: str | None) -> str:
-    """What a query without results waits for."""
+    """Describes what a query without results waits for."""
     if least >= MAX:
         return "Nothing came through the query's joins, filters and windows."
     if due is not None:

@@ -1,5 +1,5 @@
-"""What is to be said of streams beside their counts: files that were not read, times in another
-unit, and why there are dead letters; for the summary of a run and for ``levada status``.
+"""Remarks about streams apart from their counts: unread files, times in another unit, and reasons
+of dead letters. The summary of a run and ``levada status`` show them.
 """
 
 from __future__ import annotations
@@ -11,43 +11,45 @@ UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 
 
 class Counts(Protocol):
-    """What is asked of a stream's counts."""
+    """The counts of a stream that remarks need."""
 
     @property
     def dead(self) -> int:
-        """Dead letters."""
+        """Returns the number of dead letters."""
 
     @property
     def overtaken(self) -> int:
-        """Files that came too late to be read."""
+        """Returns the number of files that came too late to be read."""
 
     @property
     def gone(self) -> int:
-        """Files that were deleted before all of them was read."""
+        """Returns the number of files that were deleted before their ends were read."""
 
     @property
     def replaced(self) -> int:
-        """Files that were read anew."""
+        """Returns the number of files that were read anew."""
 
     @property
     def nulls(self) -> int:
-        """Messages without a value."""
+        """Returns the number of messages without a value."""
 
     @property
     def unit(self) -> str:
-        """The unit that most times seem to be in, if it is another than the stream's."""
+        """Returns the unit that most times seem to have, if it differs from the stream's; else
+        "".
+        """
 
     @property
     def behind(self) -> str:
-        """The element that made most others late."""
+        """Returns a sentence about the element behind which most others were late."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Some dead letters, and why."""
+        """Returns some dead letters, with their reasons."""
 
 
 def remarks(streams: Mapping[str, Counts]) -> Iterator[str]:
-    """The sentences, by stream."""
+    """Yields the sentences, by stream."""
     for name, counts in streams.items():
         for said in _stream_remarks(counts):
             yield f"{name}: {said}"
@@ -80,7 +82,7 @@ def _files(n: int) -> str:
 
 
 def unread(name: str, path: str, counts: Counts) -> str:
-    """Why nothing of a stream has been read: all is dead, or nothing came."""
+    """Explains why nothing of a stream was read: all elements are dead letters, or none came."""
     if not counts.dead:
         return f"Nothing of {name} has been read: there is no element at {path}."
     first = f" The first: {counts.reasons[0]}" if counts.reasons else ""

@@ -1,9 +1,9 @@
-"""What a run did, as it goes (``Progress``) and at its end (``Summary``): for the terminal, as
+"""The results of a run, during it (``Progress``) and at its end (``Summary``): for the terminal, as
 JSON, as a Rich table.
 
-Counts are of this run; those since the beginning of its checkpoint are ``ever``. ``results`` counts
-solutions (of ASK and CONSTRUCT: reports). A stream holds the queries back when its watermark is the
-least of those that a query waits for. Rates are per second of wall clock, or of CPU of all
+Counts are of this run; ``ever`` has those since the beginning of its checkpoint. ``results`` counts
+solutions (of ASK and CONSTRUCT: reports). A stream holds the queries back if its watermark is the
+lowest of those that a query waits for. Rates are per second of wall clock, or of CPU of all
 processes.
 """
 
@@ -27,12 +27,13 @@ NOTHING_READ = 3
 
 @frozen
 class StreamCounts:
-    """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end).
+    """The counts of one stream. ``watermark``: ms (``MIN`` before any element, ``MAX`` after the
+    end).
 
-    ``overtaken`` and ``gone``: files that came too late to be read, or went before all of them was,
-    which are among the ``dead``; ``replaced``: those that another of the name took the place of.
-    ``unit``: that its times seem to be in; ``reasons``: of some dead letters; ``nulls``: messages
-    without a value. ``behind``: which element made most others late, and how many.
+    ``overtaken`` and ``gone``: files that came too late, or were deleted before their ends were
+    read; both are among the ``dead``. ``replaced``: files whose name another one took. ``unit``:
+    the apparent unit of its times. ``reasons``: of some dead letters. ``nulls``: messages without a
+    value. ``behind``: the element behind which most others were late, and how many.
     """
 
     elements: int = 0
@@ -51,7 +52,7 @@ class StreamCounts:
 
 @frozen
 class AllRunsTotals:
-    """What all runs on a checkpoint have done together."""
+    """The totals of all runs on a checkpoint."""
 
     epochs: int = 0
     elements: int = 0
@@ -60,8 +61,9 @@ class AllRunsTotals:
 
 @frozen
 class Progress:
-    """A moment of a run: what it has done so far, the streams' watermarks, who holds back, and what
-    is awaited, if nothing else can go on. ``ever``: with the runs before; None: there were none.
+    """A moment of a run: its counts so far, the streams' watermarks, and the stream that holds
+    queries back. ``awaits``: the condition for which everything waits, or "". ``ever``: totals with
+    earlier runs; None without them.
     """
 
     epochs: int
@@ -74,7 +76,7 @@ class Progress:
     ever: AllRunsTotals | None = None
 
     def line(self) -> str:
-        """One line for people.
+        """Returns one line for people.
 
         >>> Progress(3, 12000, 7, 2.0, {"a": 0}, "a").line()
         'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
@@ -107,11 +109,12 @@ class Progress:
 
 @frozen
 class Summary:
-    """A whole run. ``queries`` maps each query to its results, ``streams`` each to its counts.
+    """The summary of a whole run. ``queries``: the results of each query. ``streams``: the counts
+    of each stream.
 
-    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
-    that is so, ``unread`` of each stream of which nothing has been read. ``letters``: where dead
-    letters are. ``undelivered`` says which outputs have not had all, and why.
+    ``reasons``: a sentence for each query without a result since the beginning of its checkpoint.
+    ``unread``: a sentence for each stream without elements. ``letters``: the place of dead letters.
+    ``undelivered``: sentences about outputs that lack results.
     """
 
     elements: int = 0
@@ -135,21 +138,22 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 if nothing of some stream has been read."""
+        """Returns 0, or 3 if nothing of some stream has been read."""
         return NOTHING_READ if self.unread else 0
 
     @property
     def elements_per_second(self) -> float:
-        """Elements per second of wall clock."""
+        """Returns elements per second of wall clock."""
         return self.elements / self.wall_seconds if self.wall_seconds else 0.0
 
     @property
     def elements_per_cpu_second(self) -> float:
-        """Elements per second of CPU of all processes."""
+        """Returns elements per second of CPU of all processes."""
         return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
 
     def to_json(self) -> str:
-        """The summary as a JSON object; a watermark is ms, null before any element, "end" at last.
+        """Returns the summary as a JSON object. A watermark is ms, null before any element, "end"
+        at last.
 
         >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
         2.0
@@ -164,7 +168,7 @@ class Summary:
         return json.dumps(content, indent=2, ensure_ascii=False)
 
     def __rich__(self) -> RenderableType:
-        """Totals, then a table of streams and one of queries."""
+        """Returns the totals, then a table of streams and one of queries."""
         return Group(*self._parts())
 
     def _parts(self) -> Iterator[RenderableType]:
@@ -217,7 +221,9 @@ class Summary:
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    """A table without lines; the first column to the left, the others to the right."""
+    """Returns a table without lines, with the first column to the left and the others to the
+    right.
+    """
     table = Table(box=None, pad_edge=False)
     for i, head in enumerate(heads):
         table.add_column(

@@ -1,1 +1,1 @@
-"""Many similar queries at once: plans one of them, and derives the others from it."""
+"""Templates of similar queries: one query is planned, and the others follow from it."""

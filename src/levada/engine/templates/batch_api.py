@@ -1,4 +1,4 @@
-"""What an engine does with many queries at once: a query for each row of a table."""
+"""The engine's methods for many queries at once: a query for each row of a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from levada.plan.logical.query_options import QueryOptions, QueryWords, options_
 
 
 class BatchRegistrationApi:
-    """An engine that takes tables of queries."""
+    """The registration of tables of queries."""
 
     _registry: Registry
 
     if TYPE_CHECKING:
 
         def register_all(self, batch: Sequence[QueryRequest]) -> list[Query]:
-            """Queries that come together."""
+            """Registers all queries of a batch, or none."""
 
     def register_each(
         self,
@@ -33,18 +33,18 @@ class BatchRegistrationApi:
         options: QueryOptions | None = None,
         **said: Unpack[QueryWords],
     ) -> list[Query]:
-        """A query for each row of a table, all of them or none, in their order: ``text`` with the
-        row's values in the place of its columns, which it names as ``{{column}}``.
+        """Registers a query for each row of a table, all of them or none. Returns them in order. In
+        ``text`` the row's values replace its columns, which it names as ``{{column}}``.
 
-        In an IRI (``<http://e/{{sensor}}>``) and in a string a value stands as it is; alone it is a
-        number, a truth value, an instant (UTC offset and all) or, of a text, the term that it says.
-        ``table``: a frame of pandas or polars, a table of Arrow, a list of mappings, or the path of
-        a CSV (all cells texts), TSV or Parquet file. ``name``: of each query, with columns in it;
-        "": as queries that come without a name are called. ``options`` and ``said`` are those of
-        ``register``, and so are results: each query is that of its text.
+        In an IRI (``<http://e/{{sensor}}>``) and in a string a value is inserted as it is. Alone it
+        is a number, a truth value, an instant (UTC offset and all), or the term in a text.
+        ``table``: a frame of pandas or polars, a table of Arrow, a list of mappings, or a path.
+        Paths name a CSV (all cells texts), TSV or Parquet file. ``name``: the name of each query,
+        with columns in it; "" for automatic names. ``options`` and ``said`` are those of
+        ``register``. The results of each query are those of its text.
 
-        A row costs some tens of µs where its values stand in patterns and comparisons, else as much
-        as a query by itself. Raises ``UsageError`` or ``QueryError`` that says which row it is of.
+        A row costs some tens of µs if its values are in patterns and comparisons, else as much as a
+        separate query. Raises ``UsageError`` or ``QueryError``, with the row.
 
         >>> import levada
         >>> text = '''SELECT ?v FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1M STEP PT1M]

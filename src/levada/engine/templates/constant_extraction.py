@@ -1,11 +1,10 @@
-"""The constants of a query's text: where IRIs, names, strings and numbers stand, told by tokens.
+"""The constants of a query's text, by tokens: IRIs, prefixed names, strings and numbers.
 
     ?x :p <e:a> . FILTER(?v > 5)        "?x :p \\0i . FILTER(?v > \\0n)" and <e:a>, 5
 
-Texts of one *skeleton* differ in constants alone. What is cut wrongly does no harm: whether a
-constant is one, its template tells (``templates``). So only what is plainly a constant is taken,
-and a text in which quotes, comments or bases would need a lexer has none. Cost: one regular
-expression over the text.
+Texts of one *skeleton* differ in constants only. A wrong cut does no harm, since the template
+checks each constant (``query_templates``). So only certain constants are cut. A text in which
+quotes, comments or bases would need a lexer has none. Cost: one regular expression over the text.
 """
 
 from __future__ import annotations
@@ -37,8 +36,9 @@ _SPECIAL = (RDF, XSD, "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.or
 
 
 class Constants(NamedTuple):
-    """A text without its constants: the ``pieces`` around them, their ``kinds`` (i: an IRI or a
-    name with a prefix, s: a string, n, d, e: a number), their ``tokens``, an IRI in brackets.
+    """A text without its constants. ``pieces``: the text around them. ``kinds``: a letter for each
+    (i: an IRI or a prefixed name, s: a string, n, d, e: a number). ``tokens``: their texts, an IRI
+    in brackets.
     """
 
     pieces: tuple[str, ...]
@@ -47,7 +47,7 @@ class Constants(NamedTuple):
 
 
 def constants_of(text: str) -> Constants | None:
-    """What is constant in a text; None if that cannot be told by tokens alone.
+    """Returns the constants of a text; None if tokens do not determine them.
 
     >>> constants = constants_of("SELECT ?x { ?x <e:p> ?v FILTER(?v > 5) }")
     >>> constants.kinds, constants.tokens
@@ -76,21 +76,23 @@ def constants_of(text: str) -> Constants | None:
 
 
 def _is_plain_term(kind: str, token: str) -> bool:
-    """Whether a token is a term as it stands there, in its one spelling."""
+    """Returns whether a token is a term in its only spelling."""
     if kind == "i":
         return is_iri(token[1:-1]) and not token[1:].startswith(_SPECIAL)
     return kind == "s" or (kind in _PLAIN and _PLAIN[kind].fullmatch(token) is not None)
 
 
 def term_of(kind: str, token: str, sign: str = "", datatype: str = "") -> Term:
-    """The term of a token; a number's sign and datatype are as its template has them."""
+    """Returns the term of a token. The template supplies a number's sign and datatype."""
     if kind == "i":
         return Iri(token[1:-1])
     return Literal(token[1:-1]) if kind == "s" else Literal(sign + token, datatype)
 
 
 def mark(kind: str, number: int, *, twin: bool) -> str:
-    """A token of this kind that no text has; twins are in the other order, and odd."""
+    """Returns a token of this kind that no text has. Twins sort in the other order, and have
+    special characters.
+    """
     at = 89 - number if twin else number + 10
     if kind == "i":
         return f"<urn:levada:{'twin' if twin else 'mark'}:{at}>"

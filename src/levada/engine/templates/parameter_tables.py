@@ -1,8 +1,8 @@
-"""Tables of which each row is a query: frames of polars and pandas, tables of Arrow, lists of
+"""Tables with a query for each row: frames of polars and pandas, tables of Arrow, lists of
 mappings, files of CSV, TSV and Parquet.
 
-The cells of a CSV file are texts, so that 007 stays what it is; where a column stands alone in a
-query they are read as that.
+The cells of a CSV file are texts, so that 007 stays unchanged. A column that is alone in a query is
+parsed from that text.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from levada.core.frozen import frozen
 from levada.errors import UsageError
 
 Rows = object
-"""What ``register_each`` takes as its table: a frame of polars or pandas, a table of Arrow, a list
-of mappings, a path.
+"""A table for ``register_each``: a frame of polars or pandas, a table of Arrow, a list of mappings,
+a path.
 """
 
 
 @frozen
 class Table:
-    """The columns of a table, and its rows as values of Python."""
+    """The columns of a table, and its rows as Python values."""
 
     columns: list[str]
     held: pl.DataFrame | Sequence[Mapping[str, Any]]
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Its rows, of these columns."""
+        """Yields its rows, with these columns."""
         if isinstance(self.held, pl.DataFrame):
             return self.held.select(columns).iter_rows()
         return (tuple([row.get(column) for column in columns]) for row in self.held)
 
 
 def table_of(table: Rows) -> Table:
-    """A table, whatever it is of. Raises ``UsageError`` for what is none.
+    """Converts a table of any kind. Raises ``UsageError`` for other values.
 
     >>> table_of([{"sensor": "a", "threshold": 5}]).columns
     ['sensor', 'threshold']
@@ -88,7 +88,9 @@ def _file(path: Path) -> pl.DataFrame:
 
 
 def _check_fields(path: Path, separator: str) -> None:
-    """Each column has a name of its own, and no row has more fields than there are columns."""
+    """Raises ``UsageError`` for a repeated column name, or for a row with more fields than
+    columns.
+    """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.reader(file, delimiter=separator)
         columns = next(rows, [])
@@ -102,5 +104,5 @@ def _check_fields(path: Path, separator: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """The first line of what a library says."""
+    """Returns the first line of a library's error."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

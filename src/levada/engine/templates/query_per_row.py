@@ -1,10 +1,10 @@
-"""A query for each row of a table: the text with the row's values in the place of its columns.
+"""A query for each row of a table: the row's values replace the columns in the text.
 
     SELECT ?x FROM NAMED WINDOW <w> ON <e:s> [RANGE PT1M STEP PT1M]
     WHERE { WINDOW <w> { <http://e/{{sensor}}> <e:temp> ?x FILTER(?x > {{threshold}}) } }
 
-Each row's query is that of its text, so results, restarts and errors are as if each had been
-registered by itself; that they are planned once follows from the texts (``templates``).
+A row's query is exactly that of its text, so results, restarts and errors are those of separate
+queries. That they are planned once follows from the texts (``query_templates``).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from levada.plan.logical.query_options import QueryOptions
 
 @frozen
 class RowQueryTemplate:
-    """What is asked of each row: a text and a name with columns in them (``name`` "": as queries
-    that come without one are called, by ``free``).
+    """The text and the name of each row's query, with columns in them. With ``name`` "" the
+    function ``free`` names the queries.
     """
 
     text: str
@@ -40,7 +40,7 @@ class RowQueryTemplate:
     def make_requests(
         self, table: Rows, options: QueryOptions, free: Callable[[int], str]
     ) -> list[QueryRequest]:
-        """The queries of a table. Raises ``UsageError`` that names row and column."""
+        """Returns the queries of a table. Raises ``UsageError``, with row and column."""
         there = table_of(table)
         spoken = dialect_of(without_columns(self.text), self.dialect).name
         text, name = (
@@ -54,7 +54,7 @@ class RowQueryTemplate:
             )
         columns = list(dict.fromkeys((*text.columns, *name.columns)))
         if not there.columns and not len(there.held):
-            return []  # a list of no rows says no columns either
+            return []  # an empty list has no columns, either
         places_of(columns, there.columns)
         of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
         requests: list[QueryRequest] = []
@@ -67,7 +67,7 @@ class RowQueryTemplate:
 
 
 def _check_names(batch: Sequence[QueryRequest]) -> None:
-    """Each row's query has a name of its own."""
+    """Raises ``UsageError`` unless the queries of all rows have different names."""
     rows: dict[str, int] = {}
     for number, asked in enumerate(batch, 1):
         with _of_row(number):
@@ -90,7 +90,7 @@ def _of_row(number: int) -> Iterator[None]:
 
 @contextmanager
 def name_failing_row(batch: Sequence[QueryRequest]) -> Iterator[None]:
-    """Notes on an error of which row it is."""
+    """Adds the row's number to an error about its query."""
     try:
         yield
     except LevadaError as error:

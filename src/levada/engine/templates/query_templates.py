@@ -1,15 +1,15 @@
-"""Texts that differ in constants alone, planned from one of them.
+"""Templates: texts that differ in constants only are planned from one of them.
 
-    texts      of one skeleton, dialect and options: by their tokens (``constants``)
-    holes      the constants that are not the same in all; those that are always equal are one hole
-    template   the text with marks in its holes, and with others, each on its way to the optimized
-               algebra: if the two differ in the marks alone, and these stand in patterns and
-               comparisons only, it did not matter which terms stood there
+    texts      of one skeleton, dialect and options: by their tokens (``constant_extraction``)
+    holes      the constants that differ between texts; constants that are always equal are one hole
+    template   the text with marks in its holes, and again with other marks, both as optimized
+               algebra: if these differ in the marks only, and marks are in patterns and
+               comparisons only, the plan does not depend on the terms
 
-A hole whose constants mean more than themselves (LIMIT, what REGEX reads, a graph) is none: queries
-that differ there have templates of their own, or go their way each by itself. So does a text of
-which a term stands twice, or is a term of the text beside: there the marks say nothing, since they
-differ. Cost: some twenty ms a template, some ten µs a query.
+A constant whose meaning is more than its term (LIMIT, REGEX, a graph) is not a hole. Queries that
+differ there have several templates, or are planned separately. So is a text that repeats a term, or
+has a term of the template's text, since marks always differ. Cost: some 20 ms a template, some 10
+µs a query.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from levada.plan.logical.query_template import (
 )
 
 MIN_TEMPLATE_QUERIES = 8  # queries that are worth a template
-MAX_HOLES = 64  # holes
+MAX_HOLES = 64
 
 
 class _Text(NamedTuple):
-    """A query whose text has been cut."""
+    """A query with the constants of its text."""
 
     asked: QueryRequest
     constants: Constants
@@ -51,8 +51,8 @@ class _Text(NamedTuple):
 
 @frozen
 class _Hole:
-    """A hole: the ``places`` of its constant in the text, its ``kind``. ``sign``, ``datatype``: of
-    a number, as the text means it.
+    """A hole. ``places``: of its constant in the text. ``kind``: of the constant. ``sign``,
+    ``datatype``: of a number, as the text means it.
     """
 
     places: tuple[int, ...]
@@ -61,12 +61,12 @@ class _Hole:
     datatype: str = ""
 
     def term(self, tokens: Sequence[str]) -> Term:
-        """The term of a text there."""
+        """Returns the term in this hole of a text."""
         return term_of(self.kind, tokens[self.places[0]], self.sign, self.datatype)
 
 
 def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, TemplateInstance]:
-    """Those queries of a batch that are rows of templates, by name."""
+    """Returns the queries of a batch that are instances of templates, by name."""
     if len(batch) < MIN_TEMPLATE_QUERIES:
         return {}
     rows: dict[str, TemplateInstance] = {}
@@ -76,12 +76,12 @@ def rows_of(batch: Sequence[QueryRequest], known: NameScope) -> dict[str, Templa
 
 
 def _group_by_skeleton(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
-    """The texts of each skeleton, where these are many."""
+    """Yields the texts of each skeleton that has enough of them."""
     groups: dict[object, list[_Text]] = defaultdict(list)
     options: dict[int, str] = {}
     for asked in batch:
         if asked.options.entailment not in (None, Regime.NONE):
-            continue  # what a pattern entails follows from its terms
+            continue  # entailment depends on the terms of patterns
         constants = constants_of(asked.text)
         if constants is not None and constants.kinds:
             said = options.setdefault(id(asked.options), str(asked.options))
@@ -91,7 +91,7 @@ def _group_by_skeleton(batch: Sequence[QueryRequest]) -> Iterator[list[_Text]]:
 
 
 def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
-    """The rows among texts of one skeleton."""
+    """Returns the template instances among texts of one skeleton."""
     holes = _holes(texts)
     if not holes or len(holes) > MAX_HOLES:
         return {}
@@ -113,7 +113,7 @@ def _rows(texts: list[_Text], known: NameScope) -> dict[str, TemplateInstance]:
 
 
 def _holes(texts: Sequence[_Text]) -> list[_Hole]:
-    """Where the constants of texts are not all the same."""
+    """Returns the holes of texts: the constants that are not equal in all."""
     columns: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for at, column in enumerate(zip(*[text.constants.tokens for text in texts], strict=True)):
         if any(token != column[0] for token in column):
@@ -131,8 +131,8 @@ def _holes(texts: Sequence[_Text]) -> list[_Hole]:
 def _template(
     text: _Text, holes: Sequence[_Hole], known: NameScope
 ) -> tuple[Template, list[_Hole]] | None:
-    """The template of a text with these holes, and the holes as it means them; None if it goes by
-    what stands there.
+    """Returns the template of a text with these holes, and the holes as it means them; None if its
+    plan depends on the terms.
     """
     try:
         one, other = (_prepare_marked(text, holes, known, twin=twin) for twin in (False, True))
@@ -146,14 +146,14 @@ def _template(
         )
         first, second = (replace(prepared.plannable, text="") for prepared in (one, other))
     except LevadaError:
-        return None  # of which text that is a mistake, each tells by itself
+        return None  # each text raises its error when it is planned separately
     if not stays or substitute(first, dict(zip(marks, others, strict=True))) != second:
         return None
     return Template(first, marks, second, others, _wording(text.constants, meant)), meant
 
 
 def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
-    """How texts read that have these holes."""
+    """Returns the text of instances with these holes, as pieces."""
     at = {place: number for number, hole in enumerate(holes) for place in hole.places}
     pieces, which = [constants.pieces[0]], list[int]()
     around, signs = list[tuple[str, str]](), list[str]()
@@ -173,7 +173,7 @@ def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
 def _prepare_marked(
     text: _Text, holes: Sequence[_Hole], known: NameScope, *, twin: bool
 ) -> Prepared:
-    """The way of a text with marks in its holes."""
+    """Prepares a text with marks in its holes."""
     tokens = list(text.constants.tokens)
     for i, hole in enumerate(holes):
         for at in hole.places:
@@ -182,8 +182,8 @@ def _prepare_marked(
 
 
 def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
-    """Whether all marks are there, and stand for themselves; what other queries make is read by no
-    row, since these come together in any order.
+    """Returns whether all marks are in the query and only as terms. Instances cannot read derived
+    streams, since queries of a batch have any order.
     """
     there = {*marks} <= {*terms_in(prepared.plannable)}
     queries = (prepared.algebra, prepared.plannable)
@@ -196,13 +196,13 @@ def _are_marks_free(prepared: Prepared, marks: Sequence[Term]) -> bool:
 
 
 def join_text(pieces: Sequence[str], tokens: Sequence[str]) -> str:
-    """The text of these pieces and tokens, in turn."""
+    """Joins pieces and tokens, in turn."""
     between = [part for pair in zip(pieces, tokens, strict=False) for part in pair]
     return "".join([*between, pieces[-1]])
 
 
 def _marks(holes: Sequence[_Hole], *, twin: bool) -> tuple[Term, ...]:
-    """What stands in the holes of a template."""
+    """Returns the terms of the marks in the holes of a template."""
     return tuple(
         [
             term_of(hole.kind, mark(hole.kind, i, twin=twin), hole.sign, hole.datatype)
@@ -212,7 +212,9 @@ def _marks(holes: Sequence[_Hole], *, twin: bool) -> tuple[Term, ...]:
 
 
 def _hole_in_query(hole: _Hole, number: int, query: Query) -> _Hole | None:
-    """A hole as the text means it: a number by its one sign and datatype."""
+    """Returns a hole as the text means it: a number with its only sign and datatype; None if they
+    vary.
+    """
     token = mark(hole.kind, number, twin=False)
     if hole.kind in "is":
         return hole
@@ -233,7 +235,9 @@ def _sign_variants(token: str) -> tuple[str, ...]:
 def _fill(
     texts: Sequence[_Text], template: Template, holes: list[_Hole]
 ) -> dict[str, TemplateInstance]:
-    """The rows of the template: texts whose terms are others than each other and than the rest."""
+    """Returns the instances of the template: texts whose terms differ from each other and from the
+    template's.
+    """
     rows: dict[str, TemplateInstance] = {}
     fixed, several = template.fixed_terms, len(holes)
     for asked, constants in texts:

@@ -1,15 +1,16 @@
-"""Texts with columns of a table in them: ``{{column}}``, which no language has a meaning for.
+"""Texts with columns of a table in them: ``{{column}}``, which has no meaning in any of the
+languages.
 
-    <http://e/{{sensor}}>       in an IRI: as it is, and nothing may stand there that no IRI has
-    "{{name}}"                  in a string: with what the string must escape
-    ?v > {{threshold}}          alone: a number, a truth value, an instant; of a text what it says
-                                as a term (<e:a>, "a"@en), a number or a word
+    <http://e/{{sensor}}>       in an IRI: unchanged; characters that IRIs forbid are errors
+    "{{name}}"                  in a string: with the escapes that it needs
+    ?v > {{threshold}}          alone: a number, a truth value, an instant; a text is parsed as a
+                                term (<e:a>, "a"@en), a number or a word
     PT{{width}}S                within a word: a number or a word
 
-What stands there is the row's, written as its text would have it: a row's query *is* that text. No
-value ends what it stands in, or becomes more than one term: neither by quotes, nor by ``\u0022``,
-which SPARQL undoes before it reads, nor by a sign behind a sign, which is a comment in CQL.
-``$column`` would be a variable in SPARQL, and one brace a group.
+A row's query *is* the text with the row's values. No value ends its string or IRI, or becomes more
+than one term. Neither quotes nor ``\u0022``, which SPARQL decodes before parsing, do that. Nor does
+a sign after a sign, which is a comment in CQL. ``$column`` would be a variable in SPARQL, and one
+brace a group.
 """
 
 from __future__ import annotations
@@ -62,20 +63,22 @@ Write = Callable[[Any], str]
 
 
 class ColumnValueError(ValueError):
-    """A value that cannot stand where its column does; the message ends the sentence."""
+    """A value that cannot be in the place of its column. The message is the end of a sentence."""
 
 
 @frozen
 class TextTemplate:
-    """A text with columns in it: ``pieces`` around them, the ``columns``, how each is written."""
+    """A text with columns in it. ``pieces``: the text around them. ``writers``: the writer of each
+    column's values.
+    """
 
     pieces: tuple[str, ...]
     columns: tuple[str, ...]
     writers: tuple[Write, ...]
 
     def fill(self, row: Sequence[Any], places: Sequence[int], number: int) -> str:
-        """The text of a row of a table, whose columns are at these places. Raises ``UsageError``
-        that names row and column.
+        """Returns the text of a row. ``places``: the indexes of its columns. Raises ``UsageError``,
+        with row and column.
         """
         parts = [self.pieces[0]]
         for i, (write, place) in enumerate(zip(self.writers, places, strict=True)):
@@ -89,7 +92,7 @@ class TextTemplate:
 
 
 def parse_text_template(text: str, *, cql: bool) -> TextTemplate:
-    """The columns in a query's text.
+    """Parses the columns in a query's text.
 
     >>> parse_text_template("?x <e:{{p}}> {{v}}", cql=False).columns
     ('p', 'v')
@@ -109,19 +112,19 @@ def parse_text_template(text: str, *, cql: bool) -> TextTemplate:
 
 
 def parse_name_template(name: str) -> TextTemplate:
-    """The columns in the name of queries."""
+    """Parses the columns in the name of queries."""
     parts = _HOLE.split(name)
     columns = tuple(parts[1::2])
     return TextTemplate(tuple(parts[::2]), columns, (_plain,) * len(columns))
 
 
 def without_columns(text: str) -> str:
-    """The text with something in the place of each column, to tell its language."""
+    """Returns the text with a number in place of each column, for the detection of its language."""
     return _HOLE.sub("0", text)
 
 
 def places_of(columns: Sequence[str], there: Sequence[str]) -> tuple[int, ...]:
-    """Where columns are in a table. Raises ``UsageError`` for one that is not there."""
+    """Returns the indexes of columns in a table. Raises ``UsageError`` for a missing one."""
     for column in columns:
         if column not in there:
             hint = near(column, there)
@@ -130,19 +133,19 @@ def places_of(columns: Sequence[str], there: Sequence[str]) -> tuple[int, ...]:
 
 
 def _writer_behind(before: str, *, cql: bool) -> Write:
-    """How a value is written that stands alone, or in a word, behind this text."""
+    """Returns the writer of a value that is alone, or in a word, after this text."""
     if cql:
         return _behind_a_sign if before.endswith("-") else _alone_cql
     return _in_a_name if _IN_A_NAME.search(before) else _alone
 
 
 def _native(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
+    """Converts a number of NumPy to Python."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _plain(value: Any) -> str:
-    """A value as it is, where characters stand."""
+    """Returns a value as characters, without escapes."""
     match value:
         case str():
             return value
@@ -191,7 +194,7 @@ def _in_cql(value: Any) -> str:
 
 
 def _alone(value: Any) -> str:
-    """A value as SPARQL writes it."""
+    """Returns a value as SPARQL writes it."""
     match value:
         case float():
             text = repr(value)
@@ -215,7 +218,7 @@ def _alone(value: Any) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    """A character that is written by its number as itself, escaped where it must be."""
+    """Decodes the escape of a character by its number, and escapes the character if necessary."""
     number = int(match.group(1) or match.group(2) or "0", 16)
     if not number:
         return match.group()
@@ -225,14 +228,14 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _in_a_name(value: Any) -> str:
-    """A value within a name with a prefix, or behind its colon."""
+    """Returns a value within a prefixed name, or after its colon."""
     if isinstance(value, str) and not _LOCAL.fullmatch(value):
         raise ColumnValueError(f"{value!r} cannot stand in a name with a prefix")
     return _plain(value) if isinstance(value, str) else _alone(value)
 
 
 def _alone_cql(value: Any) -> str:
-    """A value as CQL writes it."""
+    """Returns a value as CQL writes it."""
     match value:
         case bool() | datetime.date():
             raise ColumnValueError(f"CQL has no constant for {value!r}")
@@ -245,7 +248,7 @@ def _alone_cql(value: Any) -> str:
 
 
 def _behind_a_sign(value: Any) -> str:
-    """Behind a minus, where another one would begin a comment."""
+    """Returns a value after a minus, with a space, since two minuses begin a comment."""
     text = _alone_cql(value)
     return f" {text}" if text.startswith("-") else text
 

@@ -4,8 +4,8 @@ levada.server.checks.check_process``.
     standard input    a line of JSON (``Start``), then one a task (``Order``)
     standard output   an empty line when the process is warm, then a line of JSON a task (``Reply``)
 
-The system ends the process when a task has had its seconds of CPU. A task that needs more memory
-than it may have gets an error, and the process ends itself. It ends with the server.
+The system ends the process when a task has used its seconds of CPU. A task that exceeds its memory
+gets an error, and the process ends itself. The process also ends with the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from levada.server.sparql.query_worker import end_with
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The checkpoint, the folders of which no client is told, and the server's process."""
+    """The checkpoint, the folders whose paths no client may see, and the server's process id."""
 
     root: str
     folders: list[str]
@@ -39,7 +39,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """A task, and the seconds of CPU and bytes of memory that it may take."""
+    """A task with its limits: seconds of CPU and bytes of memory."""
 
     task: Task
     seconds: float
@@ -47,9 +47,9 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to a task, or a refusal: ``status``, ``detail`` and what is ``said`` beside.
-    ``log``: sentences for the server's log. ``fault``: where Levada failed. ``ends``: so does the
-    process.
+    """The answer to a task, or a refusal: ``status``, ``detail``, and in ``said`` further fields.
+    ``log``: sentences for the server's log. ``fault``: the traceback of a fault of Levada.
+    ``ends``: the process ends after this reply.
     """
 
     answer: Any = None
@@ -63,13 +63,13 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """Answers until the server says no more."""
+    """Answers tasks until standard input ends or a task has exceeded its memory."""
     start = msgspec.json.decode(sys.stdin.buffer.readline(), type=Start)
     end_with(start.server)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's: the server ends its processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the server ends this process
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     facts, folders = _Facts(Path(start.root)), [*map(Path, start.folders)]
-    with suppress(Exception):  # a task says so
+    with suppress(Exception):  # the first task reports it
         facts.name_scope()
     _write_line(b"")
     for line in sys.stdin.buffer:
@@ -80,14 +80,14 @@ def main() -> None:
 
 
 class _Facts:
-    """The facts of a checkpoint, which can be damaged when the process starts."""
+    """The facts of a checkpoint, read late because the checkpoint can be damaged at the start."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._facts: Facts | None = None
 
     def name_scope(self) -> NameScope:
-        """What a text can name now. Raises ``CheckpointError``."""
+        """Returns the names that a text can use now. Raises ``CheckpointError``."""
         if self._facts is None:
             self._facts = Facts(self._root)
         return self._facts.name_scope()
@@ -118,7 +118,9 @@ def _reply(order: Order, known: Callable[[], NameScope], folders: list[Path]) ->
 
 
 def limit_process(seconds: float | None = None, memory: int = 0) -> None:
-    """Lets this process take so many more seconds of CPU and bytes of memory; None: any."""
+    """Allows this process ``seconds`` more of CPU and ``memory`` more bytes; None removes the
+    limits.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = None if seconds is None else math.ceil(used.ru_utime + used.ru_stime + seconds)
     _lower(resource.RLIMIT_CPU, cpu)
@@ -126,7 +128,7 @@ def limit_process(seconds: float | None = None, memory: int = 0) -> None:
 
 
 def _lower(limit: int, most: int | None) -> None:
-    """Sets a soft limit, at most the hard one."""
+    """Sets a soft limit, at most the hard one. None sets the hard one."""
     _, hard = resource.getrlimit(limit)
     if most is None:
         most = hard
@@ -138,7 +140,7 @@ def _lower(limit: int, most: int | None) -> None:
 def _address_space() -> int:
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
-    return 1 << 40  # no such file: the system has no such limit, either
+    return 1 << 40  # a system without this file has no such limit, either
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The tasks of a checking process: a text is checked, explained, or looked at before it is added or
-asked at ``/sparql``. What comes and goes is JSON.
+"""The tasks of a checking process: check or explain a text, plan a query before it is added, or
+check a query for ``/sparql``. Tasks and answers are JSON.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MAX_TREE = 8 << 20  # bytes
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A text and what is asked of it: ``check``, ``plan``, a stage of ``STAGES``, or ``sparql``.
-    ``words``: its options as the request says them. ``patterns``: how many it may have.
+    """A text and the kind of its check: ``check``, ``plan``, a stage of ``STAGES``, or ``sparql``.
+    ``words``: its options as the request has them. ``patterns``: how many patterns it may have.
     """
 
     kind: str
@@ -44,12 +44,12 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def query_request(self) -> QueryRequest:
-        """The query that the text would be. Raises ``UsageError``."""
+        """Returns the text as a query. Raises ``UsageError``."""
         return QueryRequest(self.text, self.name, self.dialect, options_of(self.words))
 
 
 def answer(task: Task, known: Callable[[], NameScope]) -> Any:
-    """The answer to a task, as JSON has it. Raises ``LevadaError``.
+    """Returns the answer to a task, as JSON values. Raises ``LevadaError``.
 
     >>> answer(Task("check", "SELEC ?s {}"), NameScope)["ok"]
     False
@@ -68,10 +68,10 @@ def answer(task: Task, known: Callable[[], NameScope]) -> Any:
 
 
 def _warning_fields(query: Prepared) -> dict[str, Any]:
-    """The first warnings of a query, and how many more there are."""
+    """Returns the first warnings of a query, and how many more there are."""
     try:
         query_warnings = query.warnings
-    except QueryFailureError:  # the query itself may do
+    except QueryFailureError:  # only the warnings fail: the query may work
         query_warnings = ()
     warned = [
         {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
@@ -81,7 +81,7 @@ def _warning_fields(query: Prepared) -> dict[str, Any]:
 
 
 def _encode_tree(query: Prepared) -> bytes:
-    """The tree of a long text; b"" for others, which are parsed soon enough."""
+    """Returns the syntax tree of a long text; b"" for short texts, which parse quickly."""
     if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
         return b""
     tree = encode_tree(query.ast)
@@ -89,14 +89,14 @@ def _encode_tree(query: Prepared) -> bytes:
 
 
 def _prepare(task: Task, known: NameScope) -> Prepared:
-    """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
+    """Prepares a query that may be planned. Raises ``QueryError``, ``UsageError``."""
     query = prepare(task.query_request, known)
     check_weight(query, task.patterns)
     return query
 
 
 def _verdict(task: Task, known: NameScope) -> dict[str, Any]:
-    """The errors (one at the most: the first) and first warnings of a text."""
+    """Returns the errors of a text (at most the first one) and its first warnings."""
     try:
         query = _prepare(task, known)
         _ = query.physical
@@ -120,7 +120,9 @@ def _verdict(task: Task, known: NameScope) -> dict[str, Any]:
 
 
 def _sparql(text: str) -> dict[str, Any]:
-    """The form and the graphs of a text that may run at ``/sparql``. Raises ``QueryError``."""
+    """Returns the form and the graphs of a text that may run at ``/sparql``. Raises
+    ``QueryError``.
+    """
     unit = parse(text, "rspql")
     if unit.windows or unit.register is not None:
         raise UnsupportedError(

@@ -1,8 +1,8 @@
-"""The processes that check texts, as the server has them: warm, and replaced when they end.
+"""The pool of processes that check texts: warm, and replaced when they end.
 
-Whoever runs a task has one of the server's slots for checks, and there are as many processes as
-slots. A process that ends with its task is replaced before the slot is free again, so a token that
-ends processes waits for them itself. One process is warm beside those that work, while slots last.
+The caller of a task holds one of the server's slots for checks, and there are as many processes as
+slots. A process that ends with its task is replaced before the slot is free again. So a token that
+ends processes waits for them itself. One idle process stays warm while slots last.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ _ENVIRONMENT = (
 
 
 class CheckWorkers:
-    """At most ``most`` processes for the checks of a checkpoint."""
+    """A pool of at most ``most`` processes that check texts for a checkpoint."""
 
     def __init__(self, root: Path, folders: Sequence[Path], most: int) -> None:
         self._root, self._folders, self._most = root, [*map(str, folders)], most
         self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
-        self._count = self._starting = 0  # the first: that run or start
+        self._count = self._starting = 0  # ``_count``: processes that run or start
         self._waiters = 0
         self._processes: set[Process] = set()
         self._starts: set[asyncio.Task[None]] = set()
 
     async def run(self, task: Task, limits: Limits) -> Any:
-        """The answer to a task. Raises ``Problem``. Cancelled, it ends the process."""
+        """Runs a task in a process. Returns the answer. Raises ``Problem``. Ends the process if
+        cancelled.
+        """
         worker = await self._take()
         reply = None
         try:
@@ -59,7 +61,7 @@ class CheckWorkers:
         return _answer(reply)
 
     def warm(self) -> None:
-        """Starts a process for each request that waits, and one more, if there may be so many."""
+        """Starts a process for each waiting request, and one more, up to the limit."""
         while self._count < self._most and self._idle.qsize() + self._starting <= self._waiters:
             self._count += 1
             self._begin(self._start())
@@ -87,7 +89,7 @@ class CheckWorkers:
             if worker.returncode is None:
                 self.warm()
                 return worker
-            await self._end(worker)  # it has died meanwhile
+            await self._end(worker)  # it died while idle
             self._count -= 1
 
     def _begin(self, start: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -108,7 +110,9 @@ class CheckWorkers:
         await self._start()
 
     async def _start(self) -> None:
-        """Starts a process, which is idle when it is warm; None where it does not start."""
+        """Starts a process and puts it into the idle queue once it is warm. Puts None there for
+        each waiting request if the start fails.
+        """
         try:
             worker = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "levada.server.checks.check_process"),
@@ -141,7 +145,9 @@ class CheckWorkers:
 
 
 async def _ask(worker: Process, task: Task, limits: Limits) -> Reply:
-    """A process's reply. Raises ``Problem`` 503 for a task that takes too much, 413."""
+    """Sends a task to a process. Returns its reply. Raises ``Problem`` 503 if the task takes too
+    long, 413 if the answer is too large.
+    """
     order = Order(task, limits.check_seconds, limits.check_memory)
     try:
         async with asyncio.timeout(WALL * limits.check_seconds):
@@ -160,7 +166,7 @@ async def _ask(worker: Process, task: Task, limits: Limits) -> Reply:
 
 
 async def _line(worker: Process, line: bytes) -> bytes:
-    """The line that answers a line; none where the process has ended."""
+    """Sends a line. Returns the line that answers it, b"" if the process has ended."""
     assert worker.stdin is not None and worker.stdout is not None, "they are pipes"
     with suppress(BrokenPipeError, ConnectionResetError):
         worker.stdin.write(line + b"\n")

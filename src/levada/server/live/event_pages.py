@@ -1,8 +1,8 @@
-"""What lies on the disk, for those who have fallen behind: a page of events at a time.
+"""The events on disk, for clients that have fallen behind: a page at a time.
 
-The events of an epoch are read and written as text once for all who want them soon: after a restart
-all clients are behind by the same epochs, and each would do so for itself. An epoch that is larger
-than what is held is given whole: cut into pages it would be read again for each.
+The events of an epoch are read and serialized once for all clients that need them soon. After a
+restart all clients are behind by the same epochs, and each would read them itself. An epoch larger
+than ``HELD`` is returned whole: in pages, each page would read all of it again.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from levada.core.names import display_name
 from levada.engine.status.result_archive import Archive, ArchivedReports
 from levada.server.fair_slots import FairSlots
 
-PAGE = 64 << 10  # bytes that are given at once
-HELD = 8 << 20  # bytes of epochs that are held for others
-TURNS = 2  # clients of a token that read at once: the rest waits without a thread
+PAGE = 64 << 10  # bytes of a page
+HELD = 8 << 20  # bytes of epochs that stay in memory for other clients
+TURNS = 2  # clients of a token that read at once: the others wait without a thread
 
 
 class Event(NamedTuple):
-    """A report as it is sent: its id, and what stands behind the id."""
+    """A report as it is sent: its id, and the bytes after the id."""
 
     id: int
     body: bytes
 
 
 class Pages:
-    """The events on the disk. ``turns``: of those who read."""
+    """The reader of events on disk. ``turns``: slots for clients that read."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -46,8 +46,8 @@ class Pages:
         self._size = 0
 
     def behind(self, query: str, after: int, since: int) -> list[Event]:
-        """Some events behind an id, of the query that the plan has ``since`` this version: about a
-        page, at least one if there is one.
+        """Returns events after an id, about a page and at least one if there is one. ``since``: the
+        first plan version of the query; reports of another query under its name are skipped.
         """
         page: list[Event] = []
         room = PAGE
@@ -64,14 +64,14 @@ class Pages:
         return page
 
     def _events(self, entry: Entry, query: str, since: int) -> tuple[list[Event], bool]:
-        """The events of an epoch, and whether they are more than is held."""
+        """Returns the events of an epoch, and whether they are too large to hold."""
         key = query, entry.epoch
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key], False
         archived = self._archive.read(entry, query)
         if archived is None or archived.query.since != since:
-            return [], False  # gone, or another one's that has taken the name
+            return [], False  # deleted, or of another query with the same name
         events = list(events_of(archived))
         size = _size(events)
         if size > HELD:
@@ -88,8 +88,8 @@ def _size(events: list[Event]) -> int:
 
 
 def events_of(archived: ArchivedReports) -> Iterator[Event]:
-    """The reports that were found, each as an event; a relation's inserts and deletes at one report
-    are one.
+    """Yields the reports of an epoch as events. A relation's inserts and deletes at one report are
+    one event.
     """
     query = archived.query
     texts = lines(Format.NDJSON, display_name(query.name), query.variables, archived.batch)

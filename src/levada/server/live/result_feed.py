@@ -1,14 +1,12 @@
-"""One reader of the checkpoint for all clients: what has come is decoded and written as text once
-for each query that somebody listens to, and kept a while in a ring.
+"""The reader of the checkpoint for all clients. It serializes the results of each followed query
+once and keeps them for a while in a ring.
 
-A client goes by ids. As long as the ring begins at or before its own it is given what the ring has,
-the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
-what a client costs does not grow with how far it is behind.
+A client sends the id of its last event. While the ring begins at or before that id, the client gets
+the ring's bytes, the same as all others. A client further behind reads from disk until it has
+caught up. So a client's cost does not grow with its distance.
 
-A topic is one query's: another one that takes its name has another (``stands``).
-
-What did not come into a ring (the thread was kept waiting for so long that it is not kept any more,
-or it cannot be read) is in none: a ring has no holes.
+A topic belongs to one query. Another query that takes the name gets another topic (``stands``).
+Results that the thread could not read, or read too late, are in no ring: a ring has no holes.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from levada.engine.status.result_archive import Archive
 from levada.errors import CheckpointError
 from levada.server.live.event_pages import PAGE, Event, Pages, events_of
 
-LOOK = 0.02  # s between two looks at what is there
+LOOK = 0.02  # s between two looks at the checkpoint
 RING = 4 << 20  # bytes of a query
-SILENCE = 15.0  # s without an event after which a client is told that it is still there
+SILENCE = 15.0  # s without an event after which a client gets a sign of life
 NEVER = -(2**63)
 
 
 class Topic:
-    """A query that clients listen to, the one that the plan has ``since`` this version. The ring
-    has all events behind ``floor``.
+    """A query with listening clients. ``since``: the first plan version of the query. The ring has
+    all events after ``floor``.
     """
 
     def __init__(self, floor: int, since: int = 0) -> None:
@@ -45,13 +43,17 @@ class Topic:
         self.wakes: set[Callable[[], None]] = set()
 
     def end(self) -> None:
-        """Its query is no more: who listens is let go."""
+        """Ends the topic: its query is gone, or the server stops. Wakes its listeners, which then
+        disconnect.
+        """
         self.over = True
         for wake in list(self.wakes):
             wake()
 
     def take(self, events: list[Event]) -> None:
-        """What has come."""
+        """Adds new events to the ring, drops the oldest beyond ``RING`` bytes, and wakes the
+        listeners.
+        """
         for event in events:
             if event.id > self.newest:
                 self._ring.append(event)
@@ -65,15 +67,15 @@ class Topic:
             wake()
 
     def miss(self, lost: int) -> None:
-        """Reports up to this one did not come here: who has not got so far reads from the disk,
-        where what is not kept any more is told as a gap.
+        """Skips the reports up to ``lost``, which could not be read. Clients before them read from
+        disk and get a gap for deleted reports.
         """
         if lost > self.newest:
             self._ring.clear()
             self._size, self.floor, self.newest = 0, lost, lost
 
     def behind(self, after: int) -> list[Event] | None:
-        """Some events behind an id, at most about a page; None if the ring begins later."""
+        """Returns events after an id, at most about a page; None if the ring begins later."""
         if after < self.floor:
             return None
         events: list[Event] = []
@@ -92,8 +94,8 @@ class Topic:
 
 
 class Feed:
-    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's.
-    ``since`` gives the first plan version that has the query of a name; None: there is none.
+    """The thread that follows the checkpoint and wakes listeners on the event loop. ``since`` maps
+    the name of a query to the first plan version that has it, or None.
     """
 
     def __init__(self, archive: Archive, since: Callable[[str], int | None]) -> None:
@@ -107,41 +109,41 @@ class Feed:
         self.clients = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Follows from now on."""
+        """Starts to follow the checkpoint."""
         self._loop = loop
         self._refresh()
         self._thread.start()
 
     def end(self) -> None:
-        """Who listens is let go."""
+        """Ends all topics, so that listeners disconnect."""
         for topic in list(self._topics.values()):
             topic.end()
 
     def stop(self) -> None:
-        """Follows no more."""
+        """Stops the thread."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def listen(self, query: str, wake: Callable[[], None]) -> Topic:
-        """The topic of a query; ``wake`` is called when something has come."""
+        """Returns the topic of a query. ``wake`` is called on new events."""
         since = self._since(query) or 0
         topic = self._topics.get(query)
         if topic is None or topic.since != since:
             if topic is not None:
                 topic.end()
-            topic = self._topics[query] = Topic(NEVER, since)  # seen by the thread from now on
+            topic = self._topics[query] = Topic(NEVER, since)  # the thread fills it from here on
             last = self.archive.last(query, since)
             topic.floor = topic.newest = NEVER if last is None else last
         topic.wakes.add(wake)
         return topic
 
     def stands(self, query: str, topic: Topic) -> bool:
-        """Whether the query of a topic is still there."""
+        """Returns whether the query of a topic still exists."""
         return not topic.over and self._since(query) == topic.since
 
     def leave(self, query: str, topic: Topic, wake: Callable[[], None]) -> None:
-        """Nobody is to be woken any more."""
+        """Removes a listener. Deletes the topic with its last listener."""
         topic.wakes.discard(wake)
         if not topic.wakes and self._topics.get(query) is topic:
             del self._topics[query]
@@ -171,7 +173,7 @@ class Feed:
             self._failed = ""
 
     def _read_entry(self, entry: Entry, query: str, topic: Topic) -> bool:
-        """What has come of a query; whether it could be read."""
+        """Sends the new events of a query to its topic. Returns whether they could be read."""
         try:
             archived = self.archive.read(entry, query)
         except (CheckpointError, OSError) as error:
@@ -185,7 +187,7 @@ class Feed:
         return True
 
     def _warn(self, error: Exception) -> None:
-        """A warning, once."""
+        """Logs a warning once."""
         if str(error) != self._failed:
             self._failed = str(error)
             logging.getLogger("levada.server").warning("%s", error)

@@ -2,14 +2,14 @@
 (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
     id: 4000                                   of one query
-    id: hot=4000,cold=3000                     of several: how far each is
+    id: hot=4000,cold=3000                     of several: the position of each
 
     event: report    data: the line, or lines, of NDJSON
-    event: gap       data: {"query": "hot", "after": 1000, "before": 4000}: what is between is not
-                     kept any more
+    event: gap       data: {"query": "hot", "after": 1000, "before": 4000}: the reports between were
+                     deleted
 
-``Last-Event-ID`` (or ``?after=``) says where to go on; without it events begin with what comes.
-Plain ASGI: with a thousand clients each layer would be another core.
+``Last-Event-ID`` (or ``?after=``) sets the position. Without it events begin with the next report.
+The code is plain ASGI: with a thousand clients each layer would need another core.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _START: Message = {
 
 
 class EventStream:
-    """An answer that goes on: to one client, from where it wants. ``after``: by query, the id that
-    it has; None: what comes.
+    """An endless answer to one client, from its position on. ``after``: by query, the last id that
+    the client has; None begins with the next report.
     """
 
     def __init__(self, feed: Feed, after: Mapping[str, int | None], *, one: bool) -> None:
@@ -57,7 +57,9 @@ class EventStream:
         self._token = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends until the client, its token or a query goes; who asks for the head has that."""
+        """Sends events until the client, its token or a query goes. Answers HEAD with the headers
+        only.
+        """
         if scope.get("method") == "HEAD":
             await send(_START)
             await self._end(send)
@@ -88,7 +90,9 @@ class EventStream:
                 self._feed.leave(query, topic, self._wake)
 
     def _may_go_on(self, scope: Scope) -> bool:
-        """Whether its token and its queries are still there; looked at now and then."""
+        """Returns whether its token and its queries still exist. Checks the token every few seconds
+        only.
+        """
         now = self._loop.time()
         if now - self._looked < SILENCE / 3:
             return not any(topic.over for topic in self._topics.values())
@@ -113,7 +117,7 @@ class EventStream:
             while not (await receive())["type"].endswith(".disconnect"):
                 pass
         except Problem:
-            pass  # what the client sends is more than it may, or does not end
+            pass  # the client's body is too large or too slow
         finally:
             self._over = True
             self._wake()
@@ -131,7 +135,7 @@ class EventStream:
         self._woken = False
 
     async def _next(self) -> list[bytes]:
-        """What has come since, of all queries: events as they are sent."""
+        """Returns the new events of all queries, serialized."""
         self._woken = False
         parts: list[bytes] = []
         for query, topic in self._topics.items():
@@ -143,7 +147,9 @@ class EventStream:
         return parts
 
     async def _from_disk(self, query: str, topic: Topic, parts: list[bytes]) -> Sequence[Event]:
-        """What a client that is behind has next; a gap first, if what follows is not kept."""
+        """Returns the next events of a client that is behind. Adds a gap to ``parts`` first if
+        reports before them were deleted.
+        """
         pages, at = self._feed.pages, self._at[query]
         async with pages.turns.slot(self._token):
             events = await asyncio.to_thread(pages.behind, query, at, topic.since)
@@ -169,7 +175,8 @@ class EventStream:
 def parse_positions(
     queries: Sequence[str], said: str | None, *, one: bool
 ) -> dict[str, int | None]:
-    """How far a client has come, as its ``Last-Event-ID`` says. Raises ``Problem`` 400.
+    """Parses a ``Last-Event-ID`` into the client's position by query, None where it has none.
+    Raises ``Problem`` 400.
 
     >>> parse_positions(["hot", "cold"], "hot=4000", one=False)
     {'hot': 4000, 'cold': None}

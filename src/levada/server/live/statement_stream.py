@@ -1,11 +1,11 @@
-"""Events whose data are statements with their times, as a stream of Levada reads them: the graph
-that a CONSTRUCT has made, each triple a line of N-Triples with the report's time before its dot.
+"""Events whose data are statements with times, in the syntax of a stream of Levada. Each triple of
+a CONSTRUCT is a line of N-Triples with the report's time before its dot.
 
     id: 4000
     event: report
     data: <http://e/a> <http://e/b> <http://e/c> 4000 .
 
-So one engine's results are another one's stream (``sse+http://``, ``format=nt,element=line``).
+So another engine can read the results as a stream (``sse+http://``, ``format=nt,element=line``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _REPORT = b"\nevent: report\n"
 
 
 class StatementStream(EventStream):
-    """Events for one client, as statements."""
+    """An event stream that sends statements."""
 
     async def _send(self, send: Send, blocks: Sequence[bytes]) -> None:
         await super()._send(send, list(map(statements, blocks)))
 
 
 def statements(block: bytes) -> bytes:
-    r"""An event of a CONSTRUCT as statements; what is no report as it is.
+    r"""Converts an event of a CONSTRUCT into statements. Returns other blocks unchanged.
 
     >>> statements(b'id: 10\nevent: report\ndata: {"report": 10, "graph": "<a> <b> <c> .\\n"}\n\n')
     b'id: 10\nevent: report\ndata: <a> <b> <c> 10 .\n\n'

@@ -1,11 +1,11 @@
-"""The same events by WebSocket (RFC 6455): each is a text message of JSON,
+"""The same events by WebSocket (RFC 6455): each is a text message of JSON.
 
     {"id": "4000", "event": "report", "data": [the line, or lines, of NDJSON]}
     {"event": "gap", "data": [{"query": "hot", "after": 1000, "before": 4000}]}
 
-``?after=`` (or ``Last-Event-ID``) says where to go on. What a client sends is not looked at. That
-it is still there is asked by pings. A client that does not read holds its connection's buffer, as
-with server-sent events.
+``?after=`` (or ``Last-Event-ID``) sets the position. The server ignores messages of the client and
+detects a lost one by pings. A client that does not read holds its connection's buffer, as with
+server-sent events.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from levada.server.app_state import state_of
 from levada.server.live.sse import EventStream, parse_positions
 from levada.server.result_routes import names_of, plan_of_query
 
-DONE, REVOKED = 1000, 1008  # RFC 6455, 7.4.1: there is no more; against a policy
+DONE, REVOKED = 1000, 1008  # RFC 6455, 7.4.1: normal closure; policy violation
 
 
 class EventSocket(EventStream):
-    """Events for one client, message by message."""
+    """An event stream that sends WebSocket messages."""
 
     async def _begin(self, send: Send) -> None:
         self._looked = self._loop.time()
@@ -41,7 +41,7 @@ class EventSocket(EventStream):
 
 
 def message(block: bytes) -> str:
-    """An event as a message.
+    """Converts an event into a message.
 
     >>> message(b'id: 4000\\nevent: report\\ndata: {"report": 4000}\\n\\n')
     '{"id": "4000", "event": "report", "data": [{"report": 4000}]}'
@@ -55,13 +55,13 @@ def message(block: bytes) -> str:
 
 
 async def query_socket(socket: WebSocket) -> None:
-    """The events of one query."""
+    """Sends the events of one query."""
     query = await asyncio.to_thread(plan_of_query, socket)
     await _follow(socket, [query.name], one=True)
 
 
 async def events_socket(socket: WebSocket) -> None:
-    """The events of several queries."""
+    """Sends the events of several queries."""
     names = await asyncio.to_thread(names_of, socket)
     await _follow(socket, names, one=False)
 

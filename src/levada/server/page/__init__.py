@@ -1,5 +1,5 @@
-"""The page: files as they are, without a build, without the network. What it may load and ask
-is said by a Content-Security-Policy: this server alone, nothing inline.
+"""The web page: static files without a build step and without other sites. A
+Content-Security-Policy restricts it to this server and forbids inline code.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 async def page(request: Request) -> Response:
-    """The page."""
+    """Returns the page."""
     return _file("index.html")
 
 
 async def part(request: Request) -> Response:
-    """What the page loads."""
+    """Returns a file that the page loads."""
     return _file(request.path_params["file"])
 
 
@@ -41,6 +41,6 @@ def _file(name: str) -> Response:
 
 @cache
 def _parts() -> dict[str, bytes]:
-    """The files of the page by name."""
+    """Returns the files of the page by name."""
     there = (f for f in files(__package__).iterdir() if PurePath(f.name).suffix in _TYPES)
     return {file.name: file.read_bytes() for file in there}

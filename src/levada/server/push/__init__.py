@@ -1,1 +1,1 @@
-"""Rows that clients push: checked, made durable, then acknowledged."""
+"""Rows that clients push: checked, stored durably, then acknowledged."""

@@ -1,8 +1,8 @@
-"""The way of what is pushed, before the router: of a posted line's time in the server, the turns
-through the framework's layers and its table of routes were a third.
+"""The short path of pushed rows, past the router. The framework's layers and its table of routes
+took a third of the time of a posted line.
 
-It has what they do for one: the endpoint's role, and an answer to what is refused and to faults.
-What it does not know goes to the router, which has the way in its table, too.
+It does their work for one route: it checks the endpoint's role and answers refusals and faults. All
+other requests go to the router, whose table has this route, too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ OnFault = Callable[[Request, Exception], Awaitable[Response]]
 
 
 class FastPathMiddleware:
-    """An ASGI application around one with a router. ``path`` ends in its one parameter, which is
-    the rest of the path: ``/streams/{stream:path}``.
+    """An ASGI application around one with a router. ``path`` ends in its one parameter, the rest of
+    the request's path: ``/streams/{stream:path}``.
     """
 
     def __init__(self, app: Starlette, path: str, post: Endpoint, on_fault: OnFault) -> None:
@@ -31,7 +31,7 @@ class FastPathMiddleware:
         self._name = rest.removesuffix(":path}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a POST below the path."""
+        """Answers a POST below the path, and passes other requests on."""
         short = scope["type"] == "http" and scope["method"] == "POST"
         if not short or not scope["path"].startswith(self._prefix):
             await self._app(scope, receive, send)
@@ -44,6 +44,6 @@ class FastPathMiddleware:
         except Exception as error:
             if (answer := refusal_response(request, error)) is None:
                 await (await self._on_fault(request, error))(scope, receive, send)
-                raise  # the log has it
+                raise  # for the log
             response = answer
         await response(scope, receive, send)

@@ -1,4 +1,4 @@
-"""POST ``/streams/{s}`` feeds a stream that is pushed."""
+"""``POST /streams/{s}``: the route of rows that clients push."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from levada.server.problem_json import Json, Problem
 from levada.server.push.push_validation import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.push_writer import Body, Pusher
 
-LONGEST = 200  # of an Idempotency-Key
-SMALL_BODY_BYTES = 4096  # bytes
+LONGEST = 200  # characters of an Idempotency-Key
+SMALL_BODY_BYTES = 4096
 
 
 async def push_rows(request: Request) -> Response:
-    """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
+    """Adds rows to a stream: 202 when they are durable. A mistake in one row rejects them all."""
     server, config = state_of(request), _stream(request)
     form = format_of_body(config, request.headers.get("content-type", ""))
     complete = _complete(request, config)
@@ -52,7 +52,7 @@ async def push_rows(request: Request) -> Response:
             body = await off_loop(
                 lambda: _validated_body(config, data, form, key, complete=complete)
             )
-    else:  # it is parsed with those that come beside it
+    else:  # the writer parses small bodies together
         body = Body(config, whole_lines(config, data), key, complete)
     if key:
         body = replace(body, sent=xxh3_128_hexdigest(data))
@@ -65,11 +65,13 @@ async def push_rows(request: Request) -> Response:
 
 @contextmanager
 def _unless_gone(request: Request) -> Iterator[None]:
-    """What fails since the stream is being taken away is a ``Problem`` 404."""
+    """Raises ``Problem`` 404 for an error in the block that comes from the deletion of the
+    stream.
+    """
     try:
         yield
     except (LevadaError, OSError) as error:
-        _stream(request)  # it may have been taken away
+        _stream(request)  # raises if the stream was deleted
         if isinstance(error, FileNotFoundError):
             name = request.path_params["stream"]
             raise Problem(404, f"The stream {name} is being taken away.") from None
@@ -84,8 +86,8 @@ def _validated_body(
 
 
 def _complete(request: Request, config: StreamConfig) -> int:
-    """The time (ms) before which the client sends nothing more; MIN if it does not say. Raises
-    ``Problem`` 400.
+    """Returns the time (ms) before which the client sends nothing more; MIN without that header.
+    Raises ``Problem`` 400.
     """
     said = request.headers.get(WATERMARK)
     if said is None:
@@ -100,7 +102,7 @@ def _complete(request: Request, config: StreamConfig) -> int:
 
 
 def _stream(request: Request) -> StreamConfig:
-    """The pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
+    """Returns the pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
     server, name = state_of(request), request.path_params["stream"]
     if server.settings.read_only:
         raise Problem(403, "This server is read-only.")

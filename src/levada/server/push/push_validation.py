@@ -1,10 +1,10 @@
-"""What is pushed is looked at before it is taken, by what will read it: a body with one line that
-is none is refused as a whole, with that line's place. Documents of RDF (Turtle, .., JSON-LD a line)
-are written as N-Quads first; their statements carry no times, so only streams that have these from
+"""The check of pushed bodies before they are stored, by the parser that will read them. One
+malformed line rejects the whole body, with the line's place. RDF documents (Turtle, .., a line of
+JSON-LD) become N-Quads first. Their statements have no times, so only streams with times from
 elsewhere take them.
 
-A call of the parser costs as much as some hundred lines. So bodies that wait together are parsed
-together, which is the same: a body ends with its last line, and no line reaches into the next.
+A call of the parser costs as much as some hundred lines, so waiting bodies are parsed together. The
+result is the same: a body ends with its last line, and no line crosses bodies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINES = {
     "application/ndjson": ("ndjson",),
     "": ("nt", "nq", "ndjson"),
 }
-"""Of which streams' formats bodies are that are taken as they are."""
+"""The stream formats whose bodies are stored unchanged, by media type."""
 BODIES = tuple(media for media in dict.fromkeys([*LINES, *OF_RDF]) if media)
 """All media types that some stream takes."""
 _A_LINE = ("application/x-ndjson", "application/ndjson")
@@ -45,8 +45,9 @@ _COLUMN = re.compile(r"columns? (\d+)")
 
 
 def format_of_body(config: StreamConfig, said: str) -> str:
-    """The format of a body that is a document, or JSON-LD a line (``ndjson``); "" if it has the
-    stream's own lines. Raises ``Problem`` 415 for one that is not of the stream's kind.
+    """Returns the format of a body that is a document or lines of JSON-LD (``ndjson``); "" if the
+    body has lines of the stream's format. Raises ``Problem`` 415 if the stream does not take the
+    format.
     """
     media = said.partition(";")[0].strip().lower()
     if config.format in LINES.get(media, ()):
@@ -80,7 +81,7 @@ def _media_types(config: StreamConfig) -> list[str]:
 
 
 def as_lines(data: bytes, form: str) -> bytes:
-    """A document, or JSON-LD a line, as N-Quads. Raises ``Problem`` 400."""
+    """Converts a document, or lines of JSON-LD, into N-Quads. Raises ``Problem`` 400."""
     if form != "ndjson":
         return _quads(data, form, 0)
     documents = (line for line in enumerate(data.split(b"\n"), 1) if line[1].strip())
@@ -100,7 +101,7 @@ def _quads(data: bytes, form: str, line: int) -> bytes:
 
 
 def _rename_blank_nodes(text: bytes) -> bytes:
-    """Statements with blank nodes that are nobody else's."""
+    """Renames blank nodes to labels that no other text uses."""
     if b"_:" not in text:
         return text
     quads = ox.parse(text, format=ox.RdfFormat.N_QUADS, rename_blank_nodes=True)
@@ -108,8 +109,8 @@ def _rename_blank_nodes(text: bytes) -> bytes:
 
 
 def whole_lines(config: StreamConfig, data: bytes) -> bytes:
-    """A body with its last line end, and without a byte order mark, which would stand within a file
-    where bodies are one. Raises ``Problem`` 400.
+    """Returns a body with a last line end and without a byte order mark, which would end up inside
+    a file of several bodies. Raises ``Problem`` 400 for a byte 0.
     """
     data = data.removeprefix(BOM_UTF8)
     if b"\0" in data:
@@ -120,7 +121,7 @@ def whole_lines(config: StreamConfig, data: bytes) -> bytes:
 
 
 def rows_of(config: StreamConfig, text: bytes) -> int:
-    """How many elements a body has, as ``whole_lines`` gives it. Raises ``Problem`` 400."""
+    """Counts the elements of a body from ``whole_lines``. Raises ``Problem`` 400."""
     if config.format == "ndjson":
         return _count_tuples(config, text)
     parsed = _parse(config, text)
@@ -131,7 +132,7 @@ def rows_of(config: StreamConfig, text: bytes) -> int:
 
 
 def rows_of_each(config: StreamConfig, texts: Sequence[bytes]) -> list[int | Problem]:
-    """``rows_of`` of some bodies, or the problem with one."""
+    """Counts the elements of each body, or returns the problem of a body."""
     if config.format == "ndjson" or len(texts) == 1:
         return [_rows_or_problem(config, text) for text in texts]
     parsed = _parse(config, b"".join(texts))
@@ -183,5 +184,5 @@ def _column(reason: str) -> int:
 
 
 def _place(data: bytes, line: int, at: int) -> dict[str, Any]:
-    """Line and column of a byte, from 1."""
+    """Returns line and column of a byte, counted from 1."""
     return {"line": data.count(b"\n", 0, line) + 1, "column": at - line + 1}

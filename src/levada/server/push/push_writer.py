@@ -1,5 +1,6 @@
-"""What came within some milliseconds, and while the disk was waited for, is parsed together, is one
-file, and one wait for the disk. All of that is on another thread, in one turn.
+"""The writer of pushed rows. Bodies that arrive within some milliseconds, or during a write, are
+parsed together and become one file with one wait for the disk. Another thread does all of that in
+one call.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from levada.server.problem_json import Problem
 from levada.server.push.push_validation import rows_of_each
 
 TOGETHER = 0.005  # s
-LOOK = 0.1  # s for which it is known how much waits for the engine
-PART = 8  # a bound is gone beyond by at most one such part of it
+LOOK = 0.1  # s for which a measured backlog is valid
+PART = 8  # the backlog exceeds its bound by at most this fraction (1/8) of it
 LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 
 
 @frozen
 class Body:
-    """A body that is to be durable; ``complete``: as of ``PushLog.append``; ``rows``: its elements,
-    None if nobody has looked; ``sent``: a digest of it as it was sent, where it has a key.
+    """A body to store. ``complete``: as in ``PushLog.append``. ``rows``: its elements, None before
+    the check. ``sent``: a digest of the body as it was sent, "" without a key.
     """
 
     config: StreamConfig
@@ -36,11 +37,11 @@ class Body:
 
     @property
     def alone(self) -> bool:
-        """Whether it is a document of its own: its blank nodes are."""
+        """Returns whether it needs a separate file, because it has blank nodes."""
         return b"_:" in self.data
 
     def goes_with(self, first: Body) -> bool:
-        """Whether it may be in one file with what stands first there."""
+        """Returns whether it may share a file with that file's first body."""
         return self.config is first.config and not (self.alone or first.alone)
 
 
@@ -55,8 +56,8 @@ class Pusher:
         self._behind, self._added, self._looked = 0, 0, -LOOK
 
     async def is_full(self, most: int) -> bool:
-        """Whether more than so many bytes wait for the engine. The folder is not looked at for each
-        request: now and then, and when much has been added.
+        """Returns whether more than ``most`` bytes wait for the engine. Measures the folder every
+        ``LOOK`` seconds and after large additions only.
         """
         now = asyncio.get_running_loop().time()
         if now - self._looked >= LOOK or self._added * PART >= most:
@@ -65,8 +66,9 @@ class Pusher:
         return self._behind > most
 
     async def add(self, body: Body) -> int | None:
-        """Its elements, once they are durable; None for one whose key has been here. Raises
-        ``Problem`` 400, 422 (the key was another's), ``SinkError``.
+        """Stores a body durably. Returns its number of elements; None for a body whose key is
+        stored already. Raises ``Problem`` 400, 422 (the key belongs to another body),
+        ``SinkError``.
         """
         if body.key and await self._is_durable(body):
             return None
@@ -77,14 +79,16 @@ class Pusher:
             self._by_key[body.key] = done
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write())
-        return await asyncio.shield(done)  # a client that goes does not take the others' with it
+        return await asyncio.shield(done)  # a cancelled client must not cancel the shared write
 
     async def _is_durable(self, body: Body) -> bool:
-        """Whether the body is durable, by its key; one that is on its way is waited for."""
+        """Returns whether the body is durable, by its key. Waits for a write of the same key.
+        Raises ``Problem`` 422 if the key belongs to another body.
+        """
         while (sent := self.log.find_by_key(body.key)) is None:
             if body.key not in self._by_key:
                 return False
-            with suppress(Problem):  # it has not been taken
+            with suppress(Problem):  # that body was rejected
                 await asyncio.shield(self._by_key[body.key])
         if sent != body.sent:
             raise Problem(
@@ -110,7 +114,7 @@ class Pusher:
                     done.set_result(each)
 
     def _commit(self, bodies: Sequence[Body]) -> Sequence[int | Exception]:
-        """The elements of each, durable, or what is wrong with it."""
+        """Stores bodies durably. Returns the number of elements of each, or its error."""
         outcomes = _rows(bodies)
         taken = [
             body
@@ -123,7 +127,7 @@ class Pusher:
         return outcomes
 
     def _next(self) -> list[tuple[Body, asyncio.Future[int]]]:
-        """What is written together."""
+        """Takes the bodies of the next file from the queue."""
         size = n = 0
         for each, _ in self._waiting:
             if n and (not each.goes_with(self._waiting[0][0]) or size + len(each.data) > LARGEST):
@@ -135,7 +139,7 @@ class Pusher:
 
 
 def _rows(bodies: Sequence[Body]) -> list[int | Problem]:
-    """The elements of each body, or what is wrong with it."""
+    """Returns the number of elements of each body, or its error."""
     unknown = [body for body in bodies if body.rows is None]
     if not unknown:
         return [body.rows or 0 for body in bodies]

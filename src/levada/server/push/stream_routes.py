@@ -1,5 +1,5 @@
-"""``PUT`` and ``DELETE /streams/{s}``: streams that clients push to come and go. No other stream is
-made or taken away over HTTP: a request names no path and no URL.
+"""``PUT`` and ``DELETE /streams/{s}``: add and remove streams that clients push to. Requests name
+no path and no URL, so HTTP cannot add or remove other streams.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ OPTIONS = (
     "unique", "closed", "idle", "heartbeat", "max_future", "ahead", "from", "to", "limit", "region",
 )  # fmt: skip
 """The options of a stream that name no file."""
-LONGEST = 500  # of a name
+LONGEST = 500  # characters of a name
 _Value = str | int | bool | dict[str, str]
 
 
 async def put_stream(request: Request) -> Response:
-    """A stream that is pushed: new (201), or there as it is said (200). The body has its options as
-    a JSON object; without one its elements are lines of N-Quads with their times.
+    """Adds a pushed stream (201), or confirms an equal one (200). The body has its options as a
+    JSON object. Without a body its elements are lines of N-Quads with times.
     """
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
     options = await _options(request)
     asked = StreamConfig.from_options(name, PUSH, **options)
-    push_spool(asked, Path())  # whether it can be one
+    push_spool(asked, Path())  # raises if it cannot be pushed
     async with one_by_one(server, stream_key(name)):
         return await _put(request, server, asked, options)
 
@@ -80,7 +80,7 @@ async def _put(
 
 
 async def delete_stream(request: Request) -> Response:
-    """Takes a stream that is pushed away; what of it has not been read is not read any more."""
+    """Removes a pushed stream. Rows that were not read are lost."""
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
     async with one_by_one(server, stream_key(name)):
@@ -102,7 +102,7 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
 
 
 def _name(request: Request) -> str:
-    """The stream's name. Raises ``Problem`` 400, 403, ``UsageError``."""
+    """Returns the stream's name. Raises ``Problem`` 400, 403, ``UsageError``."""
     if state_of(request).settings.read_only:
         raise Problem(403, "This server is read-only.")
     name = request.path_params["stream"]
@@ -112,7 +112,7 @@ def _name(request: Request) -> str:
 
 
 async def _options(request: Request) -> dict[str, Any]:
-    """The options that the body says. Raises ``Problem`` 400, 413, 415."""
+    """Parses the options in the body. Raises ``Problem`` 400, 413, 415."""
     most = limits_of(request).text
     data = await body_of(request, most, "A stream's options", limit="text")
     if not data.strip():
@@ -133,7 +133,7 @@ async def _options(request: Request) -> dict[str, Any]:
 
 
 def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
-    """Raises ``Problem`` 409 for a stream that is another one."""
+    """Raises ``Problem`` 409 if the existing stream differs from the requested one."""
     if not is_pushed(there):
         raise Problem(409, f"The stream {there.name} is not pushed: its rows come from elsewhere.")
     if replace(there, path=PUSH, settled=False) != asked:
@@ -145,7 +145,9 @@ def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
 
 
 async def _ask_engine(request: Request, wish: Wish) -> Answer:
-    """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
+    """Sends a request to the engine. Returns its answer. Raises ``RefusedError``,
+    ``EngineError``.
+    """
     server = state_of(request)
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
@@ -155,7 +157,7 @@ async def _ask_engine(request: Request, wish: Wish) -> Answer:
 
 
 async def _await_change(look: Callable[[], bool]) -> None:
-    """Waits for what the engine writes as it answers."""
+    """Waits until the engine has written its change, some seconds at most."""
     for _ in range(100):
         if await off_loop(look):
             return

@@ -1,7 +1,6 @@
-"""HTTP/1.1 on a connection: uvicorn's, and bounds that it has not: how large a request's head may
-be, how long it may take, how many connections there may be, how many requests wait on one for
-those before them, and how long an answer waits for who does not read it. Events wait for ever: they
-hold one buffer.
+"""HTTP/1.1 on a connection: uvicorn's protocol with further bounds. They limit the size and time of
+a request's head, the connections, and the queued requests of a connection. They also limit the time
+for which an answer waits for a reader. Event streams wait without a limit: they hold one buffer.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from levada.core.frozen import frozen
 from levada.server.security.log_budget import BUDGET
 from levada.server.security.websocket_handshake import fault_of
 
-MIN_READ_BYTES = 16 << 10  # bytes of an answer that are read in this time, at least
+MIN_READ_BYTES = 16 << 10  # bytes of an answer that a client must read within ``Bounds.unread``
 QUEUED = 32  # requests of a connection that wait for those before them
-SPARE = 256  # files that a server has open beside its connections
-EVENTS = "events"  # in a request's state: its answer goes on, and may wait for who does not read
+SPARE = 256  # open files of a server other than connections
+EVENTS = "events"  # in a request's state: its answer is endless, and may wait for its reader
 _ANSWER = (
     "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
     "content-length: {size}\r\n{headers}\r\n{body}"
@@ -32,9 +31,9 @@ _ANSWER = (
 
 @frozen
 class Bounds:
-    """``head``: bytes of a request's head, and of what may stand between two pieces of its body;
-    ``seconds`` that the head may take, and in which an answer that waits is read on. ``refused``:
-    what was answered here, by status.
+    """The bounds of connections. ``head``: bytes of a request's head, and of the framing between
+    two pieces of its body. ``seconds``: time for the head. ``unread``: seconds in which a client
+    must read on. ``refused``: answers of the protocol itself, by status.
     """
 
     head: int
@@ -45,7 +44,7 @@ class Bounds:
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """A connection: one head after the other, each within its bounds."""
+    """A connection whose heads arrive one after the other, each within its bounds."""
 
     bounds: Bounds
     _head = _between = _size = 0
@@ -54,7 +53,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _crowded = False
 
     def connection_made(self, transport: Any) -> None:
-        """Begins to count, or says that there are too many."""
+        """Starts the time for the head, or refuses a connection beyond the limit."""
         super().connection_made(transport)
         if len(self.connections) > self.bounds.connections:
             self._refuse("503 Service Unavailable", "Too many connections.")
@@ -72,8 +71,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Counts what comes until the head is whole, and what is no body: trailers, and what a
-        chunk says of itself, have no bound of their own.
+        """Counts bytes until the head is complete. Also counts trailers and chunk headers, which
+        have no other bound.
         """
         if self.transport.is_closing():
             return
@@ -92,12 +91,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             )
 
     def on_url(self, url: bytes) -> None:
-        """The first line's: a head that comes whole, in one piece, is looked at by its parts."""
+        """Counts the URL, because a head in one piece is bounded by its parts."""
         self._count_bytes(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of the head's lines, or of the trailers'."""
+        """Counts a line of the head or the trailers."""
         self._count_bytes(name, value)
         super().on_header(name, value)
 
@@ -109,13 +108,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             )  # the parser ends, and this is answered below
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body."""
+        """Resets the count of framing bytes after a piece of the body."""
         self._between = 0
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is told as every other mistake is."""
-        if self._crowded:  # what is under way would be cut by an answer
+        """Answers malformed HTTP in the same form as other errors."""
+        if self._crowded:  # an answer here would cut the current one
             self.bounds.refused[429] += 1
             self.transport.abort()
         elif self._size > self.bounds.head:
@@ -129,13 +128,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._refuse("431 Request Header Fields Too Large", detail)
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Stops the time for the head."""
         self._settle()
         self._between = 0
         super().on_headers_complete()
 
     def on_message_begin(self) -> None:
-        """Another request on the connection."""
+        """Starts the time for another request's head. Raises ``ValueError``, which ends the parser,
+        if too many requests wait.
+        """
         if len(self.pipeline) >= QUEUED:
             self._crowded = True
             raise ValueError("Too many requests wait.")  # the parser ends
@@ -145,17 +146,17 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._await_head()
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than is answered."""
+        """Begins to watch a client that reads too slowly."""
         super().pause_writing()
         self._look(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """It has read what waited."""
+        """Stops the watch, because the client has read the buffered bytes."""
         super().resume_writing()
         self._end_look()
 
     def _look(self, before: int) -> None:
-        """Looks some time later whether what waits has become less."""
+        """Checks later whether the client has read on, and aborts the connection if it has not."""
         self._end_look()
 
         def late() -> None:
@@ -173,14 +174,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unread = None
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing has come for a while; who has not read his answer by now is not waited for."""
+        """Closes an idle connection, at once if the client has not read its answer."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stops all timers."""
         self._settle()
         self._end_look()
         self.pipeline.clear()
@@ -192,7 +193,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer = None
 
     def handle_websocket_upgrade(self) -> None:
-        """A WebSocket is asked for: the connection is another protocol's, if that is so."""
+        """Hands the connection to the WebSocket protocol, or answers a faulty handshake."""
         fault = fault_of(self.scope["method"], self.scope["http_version"], self.headers)
         if fault is None:
             self._end_look()
@@ -214,8 +215,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
 
 def room(connections: int) -> int:
-    """So many connections, or as many as this process may have: each is an open file, and where
-    those are used up a server can open nothing else. The system's soft bound is raised for them.
+    """Returns ``connections``, or as many as the open files of this process allow. Raises the
+    system's soft limit for them. A server without free files could open nothing else.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE
@@ -226,5 +227,5 @@ def room(connections: int) -> int:
 
 
 def protocol(bounds: Bounds) -> type[BoundedHttpProtocol]:
-    """The protocol of a server with these bounds."""
+    """Returns the protocol class of a server with these bounds."""
     return type("Protocol", (BoundedHttpProtocol,), {"bounds": bounds})

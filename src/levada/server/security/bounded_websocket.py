@@ -1,6 +1,6 @@
-"""A WebSocket on a connection: uvicorn's, and bounds that it has not. A client that sends pings and
-reads no answer, or does not read events, holds no more than one buffer, and is gone when it has not
-answered a ping; a handshake is answered, or the connection closed.
+"""A WebSocket on a connection: uvicorn's protocol with further bounds. A client that does not read
+events or answers to its pings holds at most one buffer. It is disconnected when it does not answer
+a ping. A handshake is answered, or the connection is closed.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from levada.server.security.log_budget import BUDGET
 
 INVALID_DATA = 1007  # RFC 6455, 7.4.1
-UNREAD = 64 << 10  # bytes that wait to be read, with which no ping is answered any more
+UNREAD = 64 << 10  # unread bytes above which a ping aborts the connection
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
-    """A connection of a WebSocket."""
+    """A connection that carries a WebSocket."""
 
     def data_received(self, data: bytes) -> None:
-        """The handshake, which is whole, or frames."""
+        """Reads the handshake, which comes whole, or frames."""
         BUDGET.receive(len(data))
         super().data_received(data)
-        if not self.handshake_initiated:  # it is none that is known
+        if not self.handshake_initiated:  # not a valid handshake
             self.transport.abort()
 
     def send_receive_event_to_app(self) -> None:
-        """Ends a connection with a text that is not UTF-8; nobody looks at what it says."""
+        """Ends a connection with a text that is not UTF-8. The application ignores the content of
+        messages.
+        """
         data, self.frames = b"".join(self.frames), []
         text = self.curr_msg_data_type == "text" and not self.close_sent
         if text and not _is_utf8(data):
@@ -37,23 +39,23 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
-        """Answers, unless the answers are not read."""
+        """Answers a ping, or aborts the connection of a client that does not read."""
         if self.transport.get_write_buffer_size() > UNREAD:
             self.transport.abort()
         else:
             super().handle_ping()
 
     def keepalive_timeout(self) -> None:
-        """Nobody answers: what has not been read by now is not waited for."""
+        """Ends a connection without an answer to a ping, at once if the client has unread bytes."""
         super().keepalive_timeout()
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
     async def send(self, message: Any) -> None:
-        """Sends, and waits until all but one buffer of it has been read."""
+        """Sends a message, and waits until the client has read all but one buffer of it."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
-            self.handshake_complete = True  # it was refused, which is told
+            self.handshake_complete = True  # the refusal was sent
         await self.writable.wait()
 
 

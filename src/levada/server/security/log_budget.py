@@ -1,10 +1,10 @@
-"""What a server and its engine write to standard error: a budget of bytes, so that no client fills
-the disk.
+"""A budget of bytes for the standard error of a server and its engine, so that no client fills the
+disk.
 
-The budget is a bucket. Time fills it slowly, and so does four times what clients send. A message
-without room is left out; a note replaces the first one. Faults of the server come with their
-traceback, of which the beginning and the end are written. What is wrong with a request is answered,
-and not logged. Cost: an addition for each piece that clients send.
+The budget is a bucket. Time fills it slowly, and clients fill it with four times the bytes that
+they send. A message without room is dropped; a note replaces the first one. Faults of the server
+have a traceback, of which the log has the beginning and the end. Mistakes in requests are answered,
+not logged. Cost: an addition for each piece that clients send.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class LogBudget:
         self._lock = threading.Lock()
 
     def receive(self, size: int) -> None:
-        """A client has sent so many bytes."""
+        """Adds room for ``size`` bytes that a client has sent."""
         self._room = min(self._room + FACTOR * size, self._size)
 
     def admit(self, text: str) -> str:
-        """The text that is to be written for a message; "": none."""
+        """Returns the text to write for a message; "" for nothing."""
         with self._lock:
             now = self._clock()
             self._room = min(self._room + self._rate * (now - self._filled), self._size)
@@ -64,16 +64,16 @@ class LogBudget:
 
 
 def _size(text: str) -> int:
-    """Bytes of a message in the log."""
+    """Returns the bytes of a message in the log."""
     return len(f"levada: {text}\n".encode("utf-8", "replace"))
 
 
 BUDGET = LogBudget(BUDGET_BYTES, time.monotonic)
-"""Of this process: it has one standard error."""
+"""The budget of this process, which has one standard error."""
 
 
 class BoundedLog(logging.Handler):
-    """Writes records to standard error, as long as the budget of the process has room."""
+    """A log handler that writes to standard error while the budget of the process has room."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes a record."""
@@ -94,4 +94,6 @@ CONFIG = {
         for name, level in _LOGGERS.items()
     },
 }
-"""For ``logging.config.dictConfig``. uvicorn warns of requests that are none: they are answered."""
+"""The argument of ``logging.config.dictConfig``. Warnings of uvicorn about malformed requests are
+off: those are answered.
+"""

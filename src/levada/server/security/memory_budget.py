@@ -1,6 +1,5 @@
-"""What requests hold in memory: the bytes of bodies that are being taken, and of large answers that
-are being sent. So many of them, and no more: who does not read a large answer, or sends a body
-slowly, takes nothing from others but that.
+"""A budget for the memory of requests: the bytes of incoming bodies and of large answers. Its limit
+is global, so slow readers and slow senders cost other clients no more than that.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ PIECE = 64 << 10  # bytes of an answer that are sent at once
 
 @dataclass
 class MemoryBudget:
-    """The bytes of all bodies, or answers, that are in memory: ``most`` of them, so that many that
-    are large, or come or go slowly, take no more.
+    """The bytes of all bodies, or of all answers, that are in memory, at most ``most``. ``what``
+    and ``becoming``: words of the error message.
     """
 
     most: int
@@ -28,7 +27,7 @@ class MemoryBudget:
     bytes: int = 0
 
     def take(self, size: int) -> None:
-        """Some more. Raises ``Problem`` 503 if they are too many."""
+        """Adds ``size`` bytes. Raises ``Problem`` 503 if they are too many."""
         self.bytes += size
         if self.bytes > self.most:
             raise Problem(
@@ -38,9 +37,9 @@ class MemoryBudget:
             )
 
 
-class TooMuch(Exception):  # noqa: N818  # ``problem`` where the answer has not begun
-    """An answer is not sent, or ends: too much waits to be sent. What lies between knows no such
-    exception, and so passes it on.
+class TooMuch(Exception):  # noqa: N818  # ``problem``: the answer, if none has begun
+    """An error that ends an answer, because too many bytes wait to be sent. No layer between
+    handles it, so it reaches the guard.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -49,7 +48,7 @@ class TooMuch(Exception):  # noqa: N818  # ``problem`` where the answer has not 
 
 
 class Answer:
-    """An answer as it goes: so many bytes of it are ``taken``, as long as they are in memory."""
+    """An answer in transit. ``taken``: its bytes in the budget while they are in memory."""
 
     def __init__(self, scope: Scope, send: Send, unsent: MemoryBudget) -> None:
         self._scope, self._send, self._unsent = scope, send, unsent
@@ -57,7 +56,7 @@ class Answer:
         self._sized = False
 
     def begin(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Its head. Raises ``TooMuch``."""
+        """Takes the bytes of a large answer from the budget, by its headers. Raises ``TooMuch``."""
         said = dict(headers)
         size = int(said.get(b"content-length", b"0"))
         self._sized = size > PIECE
@@ -74,7 +73,9 @@ class Answer:
             raise TooMuch(problem) from None
 
     async def send(self, message: Message) -> None:
-        """A part of it, a large one piece by piece: so much of it as is read is gone."""
+        """Sends a part, a large one in pieces. Sent pieces free their memory. Raises
+        ``TooMuch``.
+        """
         data = message.get("body") or message.get("text") or b""
         if len(data) <= PIECE:
             await self._send(message)

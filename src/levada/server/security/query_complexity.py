@@ -1,6 +1,6 @@
-"""How much a text asks of who plans it. What is joined next is chosen among all that is left, so
-planning takes time by the square of a text's patterns and more, and each epoch by its expressions.
-So both are counted before anybody plans.
+"""Bounds on the planning cost of a text. The order of joins makes planning at least quadratic in
+the patterns, and each epoch evaluates the expressions. So both are counted before the text is
+planned.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from levada.language.sparql.ast import (
 )
 
 OPERANDS = 4
-"""Operands of expressions that a text may have for each pattern that it may have."""
+"""Operands of expressions that a text may have for each allowed pattern."""
 
 
 def check_weight(query: Prepared, most: int) -> None:
-    """Raises ``UsageError`` for a text with more than so many patterns of triples, or tables, or
-    with too many operands; ``QueryError`` for what is no query. Each choice and step of a path is
-    planned as a pattern; each operand, and each name that a path forbids, is evaluated alone.
+    """Raises ``UsageError`` for a text with more than ``most`` triple patterns or tables, or with
+    too many operands. Raises ``QueryError`` for an invalid query. Each choice and step of a path
+    counts as a pattern. Each operand, and each name that a path forbids, counts as an operand.
     """
     patterns = operands = 0
     for node in nodes(query.ast):
@@ -67,7 +67,7 @@ def _count_operands(node: object) -> int:
 
 
 def nodes(tree: object) -> Iterator[object]:
-    """A tree's nodes, without going down one call a level."""
+    """Yields a tree's nodes, without recursion."""
     rest = [tree]
     while rest:
         node = rest.pop()

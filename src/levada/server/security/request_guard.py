@@ -1,18 +1,14 @@
-"""What stands before every request: whose host and origin it names, its token, how large it is and
-how long it takes.
+"""The guard before every request: it checks host, origin and token, and bounds size and time.
 
-- On loopback ``Host`` must be a loopback name, else a page of another site could have its own name
-  point here (DNS rebinding); a foreign ``Origin`` is refused everywhere, and so is what a browser
-  says another site asks for (``Sec-Fetch-Site``): a picture's address has no ``Origin``.
-- Where there are tokens, the header ``Authorization: Bearer`` has one; nothing else is looked at.
-- Bodies are counted as they come, whatever they say of themselves, within a time; packed ones are
-  not unpacked.
-- Large answers are counted until they have been sent, and sent piece by piece: who does not read
-  his holds no memory for long (``lines``), and many who do so are refused.
+- On loopback ``Host`` must be a loopback name, against DNS rebinding. A foreign ``Origin`` is
+  refused everywhere, and so is a cross-site ``Sec-Fetch-Site``, since requests for images have no
+  ``Origin``.
+- With tokens the header ``Authorization: Bearer`` must have one; tokens elsewhere are ignored.
+- Bodies are counted as they arrive, within a time. Packed bodies are refused.
+- Large answers count until they are sent, in pieces, so slow readers hold memory briefly; many of
+  them are refused (``memory_budget``).
 
-A WebSocket is let in as a request is; where it is not, that is said over HTTP.
-
-What a route asks for (its role) is looked up by the router.
+A WebSocket passes the same checks, and is refused over HTTP. The router checks the role.
 """
 
 from __future__ import annotations
@@ -41,8 +37,9 @@ _HEADERS = (
 
 
 class RequestGuard:
-    """An ASGI application around another. ``counts``: requests by status; ``open``: those of each
-    token that are not over; ``held``: the bytes of all bodies that are not answered yet.
+    """An ASGI application around another. ``counts``: answers by status. ``open``: open requests by
+    token. ``held``: the bytes of all bodies whose requests are unanswered. ``unsent``: the bytes of
+    large answers in memory.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenFile) -> None:
@@ -53,7 +50,7 @@ class RequestGuard:
         self.unsent = MemoryBudget(settings.limits.answers, "Answers", "sent")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request in, or answers it."""
+        """Passes a request on, or refuses it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -95,7 +92,9 @@ class RequestGuard:
 
     @contextmanager
     def _count_connection(self, token: Token) -> Iterator[None]:
-        """One more of a token's requests."""
+        """Counts a request of a token while the block runs. Raises ``Problem`` 429 if the token has
+        too many.
+        """
         most = self._settings.limits.limits_of_token(token).own_connections
         if token.name and self.open[token.name] >= most:
             raise Problem(
@@ -118,10 +117,10 @@ class RequestGuard:
             raise Problem(421, "This server answers to the names of this machine only.")
         origin, foreign = headers.get("origin"), False
         if origin is not None:
-            scheme, _, place = origin.partition("://")  # it is this and no more, or foreign
+            scheme, _, place = origin.partition("://")
             foreign = scheme not in ("http", "https") or place != headers.get("host", "")
         elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-            foreign = not _is_open(path)  # a link to the page may be followed
+            foreign = not _is_open(path)  # another site may link to the page
         if foreign:
             raise Problem(403, "A page of another origin asks, which is not answered.")
 
@@ -140,8 +139,8 @@ class RequestGuard:
 
 
 class Body:
-    """A request's body as it comes, within its bounds: ``limits``, those of who asks; so many bytes
-    of it are ``taken``.
+    """A request's body within its bounds. ``limits``: those of its token. ``taken``: the bytes that
+    have arrived.
     """
 
     def __init__(
@@ -154,11 +153,11 @@ class Body:
 
     @property
     def unread(self) -> bool:
-        """Whether something of it has not been read: then the connection is not used again."""
+        """Returns whether a part of it is unread: then the connection must close."""
         return self._has and not self._over
 
     def check(self, headers: dict[str, str]) -> None:
-        """What it says of itself."""
+        """Checks the headers about the body. Raises ``Problem`` 413, 415."""
         said = headers.get("content-length", "0")
         self._has = self._has or said != "0" or "transfer-encoding" in headers
         if not said.isdecimal() or int(said) > self.limits.body:
@@ -168,7 +167,7 @@ class Body:
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
 
     async def receive(self) -> Message:
-        """The next piece."""
+        """Returns the next message. Raises ``Problem`` 408, 413, 503."""
         loop = asyncio.get_running_loop()
         if self._over or not self._has:
             return await self._receive()
@@ -184,7 +183,7 @@ class Body:
             self.taken += size
             self._over = not message.get("more_body", False)
             if self.taken > self.limits.body:
-                self._held.bytes += size  # it is given back whole
+                self._held.bytes += size  # the guard frees all of ``taken``
                 raise self._too_large()
             self._held.take(size)
         return message
@@ -194,7 +193,7 @@ class Body:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """The headers by name; one that decides and comes twice is refused."""
+    """Returns the headers by name. Raises ``Problem`` 400 if a header of ``_ONCE`` is repeated."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1")
@@ -205,12 +204,14 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 def _is_open(path: str) -> bool:
-    """Whether what lies there is the same for all: a browser sends no token for a page."""
+    """Returns whether a path needs no token: the page's files are the same for all, and browsers
+    send no token for them.
+    """
     return path == "/" or path.startswith("/page/")
 
 
 def _name(host: str) -> str:
-    """The name of a ``Host`` header, without the port."""
+    """Returns the name in a ``Host`` header, without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]

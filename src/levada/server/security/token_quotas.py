@@ -1,10 +1,10 @@
-"""How much one token may, as its line in the file of tokens says it: ``queries=10,bytes=1MB``.
+"""The quotas of one token, from its line in the file of tokens: ``queries=10,bytes=1MB``.
 
-    queries streams connections         in place of what a server gives every token
-    body text seconds                   of one request, at most what a server takes of anybody
-    solutions bytes reports kept state rate   of each query that it adds, at most what others have
+    queries streams connections         in place of the server's limits for a token
+    body text seconds                   of one request, at most the server's limits
+    solutions bytes reports kept state rate   of each query that it adds, at most the common limits
 
-Who has no such words has what everybody has.
+A token without such words has the server's limits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _COUNTED = ("queries", "streams", "connections", "seconds")
 
 @frozen
 class TokenQuota:
-    """Numbers, of which 0 is as the server has it; ``of_queries``: the limits of each query that
-    the token adds, as ``levada.core.query_limits.QueryLimits`` reads them.
+    """Numbers, of which 0 is the server's limit. ``of_queries``: the limits of each query that the
+    token adds, in the syntax of ``levada.core.query_limits.QueryLimits``.
     """
 
     queries: int = 0
@@ -33,11 +33,11 @@ class TokenQuota:
 
 
 AS_ALL = TokenQuota()
-"""Nothing is said."""
+"""The quota of a line without such words."""
 
 
 def parse_allowance(text: str) -> TokenQuota:
-    """What a text says, of a word that comes twice the later. Raises ``UsageError``.
+    """Parses a token's quota. The last value of a repeated word counts. Raises ``UsageError``.
 
     >>> parse_allowance("queries=10,body=1MB,bytes=5MB")
     TokenQuota(queries=10, streams=0, connections=0, body=1000000, text=0, seconds=0, \

@@ -1,17 +1,15 @@
-"""Tokens: who they are, by their hashes.
+"""Tokens, their roles and quotas, in a file that has only their hashes.
 
-    # name    roles            SHA-256 of the token    what it may have, if that is said
+    # name    roles            SHA-256 of the token    quota (optional)
     grafana   read             sha256:1f3c..
     station   push             sha256:77ab..           body=1MB,connections=4
     anna      read,register    sha256:0c9e..           queries=10,bytes=5MB
 
-A token is 256 random bits, so a plain hash gives nothing away. It comes in the header
-``Authorization: Bearer``, and nowhere else.
+A token has 256 random bits, so a plain hash reveals nothing. Requests send it in the header
+``Authorization: Bearer`` only.
 
-The file is read again when it has changed. Its sound lines are taken: a line that is deleted or
-broken is no token any more, and a broken line takes no other line's token away. A file that cannot
-be read has no sound line. Faults are reported on standard error once, and counted in ``/status``
-and ``/metrics``.
+The file is read again when it changes. A deleted or malformed line ends its token, and no other.
+Faults of the file are printed once on standard error and counted in ``/status`` and ``/metrics``.
 """
 
 from __future__ import annotations
@@ -37,13 +35,15 @@ from levada.errors import UsageError, near
 from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
 
 PREFIX = "sha256:"
-SETTLED = 2.0  # s: two changes within that may leave a file with one time, at the coarsest
+SETTLED = 2.0  # s: two changes within it may leave a file with the same time
 MAX_SENTENCES = 10  # about one file
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
 class Role(StrEnum):
-    """What a token may: look, push rows, add and drop its own queries, everything."""
+    """The permissions of a token: read, push rows, add queries and drop those that it added,
+    everything.
+    """
 
     READ = "read"
     PUSH = "push"
@@ -53,7 +53,7 @@ class Role(StrEnum):
 
 @frozen
 class Token:
-    """One of the file."""
+    """A token of the file. ``digest``: its SHA-256."""
 
     name: str
     roles: frozenset[Role]
@@ -61,23 +61,25 @@ class Token:
     allowance: TokenQuota = AS_ALL
 
     def may(self, role: Role) -> bool:
-        """Whether it has the role; who may change may look."""
+        """Returns whether it has the role. ``register`` includes ``read``, and ``admin`` includes
+        all roles.
+        """
         if Role.ADMIN in self.roles or role in self.roles:
             return True
         return role is Role.READ and Role.REGISTER in self.roles
 
 
 EVERYBODY = Token("", frozenset({Role.ADMIN}), b"")
-"""Who asks where no tokens are asked for: on this machine."""
+"""The token of all requests to a server without tokens, which only this machine reaches."""
 
 
 NOBODY = Token("", frozenset(), b"")
-"""Who asks for the page, which is the same for all."""
+"""The token of requests for the page, which is the same for all."""
 
 
 @frozen
 class LineFault:
-    """A line of the file that is not taken: its number from 1, and why. Line 0 is the file."""
+    """A rejected line of the file: its number from 1, and the reason. Line 0 is the whole file."""
 
     line: int
     reason: str
@@ -90,14 +92,14 @@ class LineFault:
 
 @frozen
 class Tokens:
-    """The tokens of a file; ``faults``: its lines that are not taken."""
+    """The tokens of a file. ``faults``: its rejected lines."""
 
     all: Sequence[Token]
     faults: Sequence[LineFault] = ()
 
     def find(self, presented: str) -> Token | None:
-        """The token that was presented. Each is compared, to its end: how long that takes says
-        nothing.
+        """Returns the token that a client presented, or None. Compares all tokens in constant time,
+        so the duration reveals nothing.
         """
         digest = hashlib.sha256(presented.encode("utf-8", "replace")).digest()
         matching_token = None
@@ -107,19 +109,19 @@ class Tokens:
         return matching_token
 
     def sentences(self) -> list[str]:
-        """A sentence for each fault, of the first faults."""
+        """Returns a sentence for each of the first faults."""
         rest = len(self.faults) - MAX_SENTENCES
         more = [f"{rest:,} more lines are not taken."] if rest > 0 else []
         return [*map(str, self.faults[:MAX_SENTENCES]), *more]
 
 
 def _print_sentence(sentence: str) -> None:
-    with suppress(OSError):  # a log on a full disk ends no request
+    with suppress(OSError):  # a full disk must not end the request
         print(f"levada: {sentence}", file=sys.stderr, flush=True)
 
 
 class TokenFile:
-    """The tokens of a file as it is now; ``report`` gets sentences about its faults."""
+    """The current tokens of a file. ``report`` is called with sentences about its faults."""
 
     def __init__(self, path: Path | None, report: Callable[[str], None] = _print_sentence) -> None:
         self._path, self._report = path, report
@@ -130,21 +132,21 @@ class TokenFile:
 
     @property
     def requires_tokens(self) -> bool:
-        """Whether tokens are asked for."""
+        """Returns whether requests need a token."""
         return self._path is not None
 
     def find(self, presented: str) -> Token | None:
-        """The token that was presented."""
+        """Returns the token that a client presented, or None."""
         return self.now().find(presented)
 
     def has(self, token: Token) -> bool:
-        """Whether a token that was let in would be so now, with the roles that it had."""
+        """Returns whether an accepted token is still valid with the same roles."""
         if not self.requires_tokens:
             return True
         return any((t.digest, t.roles) == (token.digest, token.roles) for t in self.now().all)
 
     def now(self) -> Tokens:
-        """The sound tokens of the file. A fault that is new is reported."""
+        """Returns the valid tokens of the file. Reports new faults."""
         with self._lock:
             if self._path is not None and not self._is_unchanged(self._path):
                 self._read = time.monotonic()
@@ -153,7 +155,9 @@ class TokenFile:
             return self._tokens
 
     def _is_unchanged(self, path: Path) -> bool:
-        """Whether the file is the one that was read, and had been so for a while by then."""
+        """Returns whether the file is that of the last read, and had been stable for ``SETTLED``
+        seconds at that read.
+        """
         stamp = _stamp(path)
         if stamp != self._stamp:
             self._stamp, self._since = stamp, time.monotonic()
@@ -170,7 +174,7 @@ class TokenFile:
 
 
 def read_tokens(path: Path) -> Tokens:
-    """The tokens of a file without faults. Raises ``UsageError``, with the line."""
+    """Reads the tokens of a file without faults. Raises ``UsageError``, with the line."""
     tokens = sound_tokens(path)
     for fault in tokens.faults[:1]:
         if fault.line:
@@ -183,8 +187,8 @@ def read_tokens(path: Path) -> Tokens:
 
 
 def sound_tokens(path: Path) -> Tokens:
-    """The tokens of the lines that are sound, and the faults of the others. Two lines with one name
-    contradict each other, and neither is sound. The text of a comment may be anything.
+    """Reads the tokens of the valid lines, and the faults of the others. Two lines with one name
+    are both invalid. Comments may have any text.
     """
     try:
         lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
@@ -222,7 +226,7 @@ def _token(words: Sequence[str]) -> Token:
 
 
 def parse_roles(text: str) -> frozenset[Role]:
-    """The roles of ``read,push``. Raises ``UsageError``."""
+    """Parses roles such as ``read,push``. Raises ``UsageError``."""
     for word in text.split(","):
         if word not in list(Role):
             raise UsageError(f"There is no role {word[:20]}.", hint=near(word, map(str, Role)))
@@ -230,8 +234,8 @@ def parse_roles(text: str) -> frozenset[Role]:
 
 
 def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
-    """Adds a new token to a file, which is made if it is not there; the token itself is told once,
-    and kept nowhere. ``limits``: what it may have. Raises ``UsageError``.
+    """Adds a new token to a file, which it creates if missing. Returns the token, which is stored
+    nowhere. ``limits``: its quota. Raises ``UsageError``.
     """
     parse_roles(roles)
     parse_allowance(limits)
@@ -255,14 +259,14 @@ def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
 
 
 def _ends_line(file: BinaryIO) -> bool:
-    """Whether what is appended to a file begins a line."""
+    """Returns whether a file is empty or ends with a line end."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - 1, 0))
     return file.read() in (b"", b"\n", b"\r")
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file; None: it cannot be looked at."""
+    """Returns numbers that change with a file, or None if it cannot be read."""
     try:
         stat = path.stat()
     except OSError:

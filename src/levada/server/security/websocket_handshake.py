@@ -1,8 +1,8 @@
-"""Whether a request that asks for a WebSocket is a handshake (RFC 6455, 4.2.1): looked at before
-the connection is handed to who speaks the protocol, so that a mistake is told as every other one.
+"""The check whether an upgrade request is a WebSocket handshake (RFC 6455, 4.2.1). It runs before
+the WebSocket library, so that mistakes are answered like all others.
 
-Another version is a 426 that names the one spoken here (4.4), everything else a 400. Which page
-asks, and with which token, is the door's (``door``).
+Another version gets a 426 with the supported one (4.4), all other faults a 400. ``request_guard``
+checks origin and token.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 VERSION = "13"
-HEADERS, LINE = 100, 8000  # a little less than who speaks the protocol reads
+HEADERS, LINE = 100, 8000  # a little less than the WebSocket library reads
 _KEY = 16  # bytes
 
 
 class Fault(NamedTuple):
-    """What is answered to a handshake that is none."""
+    """The answer to a faulty handshake."""
 
     status: str
     detail: str
@@ -25,7 +25,7 @@ class Fault(NamedTuple):
 
 
 def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> Fault | None:
-    """What is wrong with a request whose header Upgrade says websocket; None: nothing.
+    """Returns the fault of a request with ``Upgrade: websocket``; None for a valid one.
 
     >>> said = [(b"sec-websocket-key", b"AAAAAAAAAAAAAAAAAAAAAA==")]
     >>> fault_of("GET", "1.1", [*said, (b"sec-websocket-version", b"13")])

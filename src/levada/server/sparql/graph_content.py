@@ -1,7 +1,7 @@
-"""What is in static graphs, as N-Triples, some lines at a time; and what is sent for one.
+"""The content of static graphs as N-Triples, in blocks, and the parser of graphs that clients send.
 
-Files are read where the engine has them: which, says the newest setup of the checkpoint. Blank
-nodes of a file have labels of that file.
+Files are read at the paths in the newest setup of the checkpoint. Blank nodes of a file have labels
+of that file.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ TAKES = {
     "application/rdf+xml": "rdf",
     "application/ld+json": "jsonld",
 }
-BLOCK = 1 << 20
-STATEMENTS_PER_WRITE = 10_000  # statements that are written at once
+BLOCK = 1 << 20  # bytes
+STATEMENTS_PER_WRITE = 10_000
 
 
 def files_of(files: Sequence[StaticFile], graph: str | None) -> list[StaticFile]:
-    """The files of a graph (None: the default graph)."""
+    """Returns the files of a graph (None: the default graph)."""
     return [file for file in files if graph in file.graphs]
 
 
 def content_of(files: Sequence[StaticFile], graph: str | None) -> Iterator[bytes]:
-    """The triples of a graph, as N-Triples: blank nodes of another file are others. Raises
+    """Yields the triples of a graph as N-Triples. Blank nodes of different files differ. Raises
     ``OSError``.
     """
     if len(files) == 1:
@@ -51,17 +51,17 @@ def content_of(files: Sequence[StaticFile], graph: str | None) -> Iterator[bytes
 
 
 class _Stream(io.RawIOBase):
-    """Blocks as a file."""
+    """Blocks of bytes as a file."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks, self._rest = blocks, b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Returns True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes."""
+        """Fills a buffer with the next bytes. Returns their number, 0 at the end."""
         while not self._rest:
             block = next(self._blocks, None)
             if block is None:
@@ -73,7 +73,7 @@ class _Stream(io.RawIOBase):
 
 
 def lines_of(file: StaticFile, graph: str | None) -> Iterator[bytes]:
-    """The triples that a file has of a graph, as N-Triples. Raises ``OSError``."""
+    """Yields the triples of a graph in one file as N-Triples. Raises ``OSError``."""
     if file.format == "nt":
         yield from _blocks(file)
     elif file.format in LINES:
@@ -110,7 +110,7 @@ def _ntriples(triples: Iterator[ox.Triple]) -> Iterator[bytes]:
 
 
 def triples_sent(data: bytes, media: str, base: str) -> bytes:
-    r"""What is sent for a graph, as N-Triples. Raises ``Problem`` 400, 415.
+    r"""Converts the body for a graph into N-Triples. Raises ``Problem`` 400, 415.
 
     >>> triples_sent(b"<a> <b> 1 .", "text/turtle", "http://e/")[:32]
     b'<http://e/a> <http://e/b> "1"^^<'

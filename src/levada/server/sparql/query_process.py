@@ -1,5 +1,5 @@
-"""A query's process: started, given its graphs, heard, and ended: when it has answered, when its
-time is over, when its client has gone.
+"""The process of one query: it is started, gets its graphs, and ends with its answer, at its time
+limit, or when its client disconnects.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from levada.server.problem_json import Problem
 from levada.server.settings import Limits
 
 _SCRIPT = Path(__file__).with_name("query_worker.py")
-_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")  # of the environment; no secret is
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")  # environment variables without secrets
 
 
 @frozen
 class Part:
-    """N-Triples of a graph (None: the default graph)."""
+    """The N-Triples of a graph (None: the default graph)."""
 
     graph: str | None
     lines: bytes
@@ -31,8 +31,8 @@ class Part:
 
 @frozen
 class Ask:
-    """A query. ``base``: what its relative IRIs are relative to. ``default``, ``named``: its
-    dataset, None where the text says it, or nobody.
+    """A query. ``base``: the base of its relative IRIs. ``default``, ``named``: the dataset of the
+    protocol; None without one.
     """
 
     query: str
@@ -43,8 +43,8 @@ class Ask:
 
 
 async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
-    """What a query gives, as ``ask.form``. Raises ``Problem`` 400, 413, 503. Cancelled, it ends the
-    process, too.
+    """Runs a query in a process. Returns the answer in the format ``ask.form``. Raises ``Problem``
+    400, 413, 503. Ends the process also if cancelled.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -59,7 +59,7 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
         async with asyncio.timeout(limits.sparql_seconds):
             await _send_query(process, ask, parts, limits)
             output = await _read_output(process, limits)
-            await process.wait()  # who kills one that has ended takes its end from asyncio
+            await process.wait()  # a kill after the end would take the exit code from asyncio
     except TimeoutError:
         seconds = limits.sparql_seconds
         raise Problem(
@@ -91,7 +91,7 @@ async def _send_query(
         "memory": limits.sparql_memory,
         "server": os.getpid(),
     }
-    with suppress(BrokenPipeError, ConnectionResetError):  # it has died: what it said is heard
+    with suppress(BrokenPipeError, ConnectionResetError):  # it died: its output is read next
         process.stdin.write(json.dumps(head).encode() + b"\n")
         for part in parts:
             process.stdin.write(part.lines)
@@ -112,7 +112,7 @@ async def _read_output(process: asyncio.subprocess.Process, limits: Limits) -> b
 
 def _parse_output(output: bytes) -> bytes:
     head, end, data = output.partition(b"\n")
-    if not end:  # the system has ended it: of memory
+    if not end:  # the system ended it for its memory
         raise Problem(503, "The query took more memory than it may have.", hint="Ask for less.")
     wrong = json.loads(head)
     if wrong:

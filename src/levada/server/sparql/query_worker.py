@@ -1,12 +1,11 @@
-"""One SPARQL query over some graphs, in a process of its own: a script without Levada, so that it
-starts in some 50 ms. It may be ended at any instant, which frees the processor and the memory.
+"""One SPARQL query over some graphs, in a separate process. The script does not import Levada, so
+it starts in some 50 ms. It may end at any instant, which frees CPU and memory.
 
-    standard input    a line of JSON (``ask``), and behind it the N-Triples of each part
-    standard output   a line of JSON: {} and behind it the answer; or what is wrong
+    standard input    a line of JSON (``ask``), then the N-Triples of each part
+    standard output   a line of JSON: {} followed by the answer, or an error
 
-Before the query runs it gives up what it could harm with: it can open nothing any more, no file and
-no connection (so that SERVICE would reach nobody, if a text came here that has one), and the
-system ends it when its time or its memory is over, whatever becomes of who started it.
+Before the query runs, the process drops the right to open files and connections, so SERVICE could
+not connect either. The system ends it at its limit of time or memory, even without its parent.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ GRAPHS = {
 }
 
 _NO_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
-"""Characters that XML has not, which pyoxigraph writes: U+FFFD is there for them."""
+"""Characters that XML forbids and pyoxigraph writes. U+FFFD replaces them."""
 
 
 def main() -> None:
-    """Loads, asks, answers."""
+    """Loads the graphs, runs the query and writes the answer."""
     asked = json.loads(sys.stdin.buffer.readline())
     end_with(asked["server"])
     resource.setrlimit(resource.RLIMIT_CPU, (asked["seconds"], asked["seconds"] + 1))
@@ -63,13 +62,13 @@ def main() -> None:
 
 
 def end_with(parent: int) -> None:
-    """Has the system end this process when its parent ends, however that ends (on Linux; elsewhere
-    its seconds of CPU end it).
+    """Tells the system to end this process with its parent (on Linux; elsewhere its limit of CPU
+    seconds ends it).
     """
     if sys.platform == "linux":
         set_death_signal = 1  # PR_SET_PDEATHSIG
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it has ended before
+        if os.getppid() != parent:  # the parent ended before the call
             sys.exit(1)
 
 

@@ -1,4 +1,4 @@
-"""What ``/sparql`` is, for programs: SPARQL 1.1 Service Description
+"""The description of ``/sparql`` for programs: SPARQL 1.1 Service Description
 (https://www.w3.org/TR/sparql11-service-description/).
 """
 
@@ -30,7 +30,8 @@ _WRITTEN = {
 
 
 def description(endpoint: str, graphs: Sequence[str], gives: Sequence[str], form: str) -> bytes:
-    """The description of a service over these named graphs, in a format by its word.
+    """Describes a service over these named graphs, serialized as ``form``. ``gives``: its media
+    types.
 
     >>> text = description("http://e/sparql", ["http://e/g"], ["text/csv"], "nt").decode()
     >>> "<http://www.w3.org/ns/formats/SPARQL_Results_CSV>" in text, "<http://e/g>" in text

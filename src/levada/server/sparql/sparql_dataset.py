@@ -1,8 +1,8 @@
-"""The graphs that SPARQL is asked over: static ones under their names, the static default graph as
-the default graph, and of each query with CONSTRUCT its latest answer as ``<urn:levada:QUERY>``.
+"""The graphs of queries at ``/sparql``: the static graphs under their names, and the static default
+graph. The latest answer of each query with CONSTRUCT is the graph ``<urn:levada:QUERY>``.
 
-They are read when they are asked for, as they are then, and given to the query's process: at most
-so many bytes of N-Triples.
+A query reads them as they are at its start. Its process gets a bounded number of bytes of
+N-Triples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREFIX = "urn:levada:"
 
 
 def graphs_there(server: ServerState) -> list[str]:
-    """The named graphs that there are, static ones first."""
+    """Returns the existing named graphs, static ones first."""
     now = server.facts.now()
     static = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
     made = [name for name, plan in now.plans.items() if plan.form is Form.CONSTRUCT]
@@ -31,7 +31,7 @@ def graphs_there(server: ServerState) -> list[str]:
 
 
 def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
-    """Raises ``Problem`` 400 for a graph that there is not: it is not fetched."""
+    """Raises ``Problem`` 400 for a graph that does not exist: the server fetches none."""
     for graph in graphs:
         if graph not in there:
             raise Problem(
@@ -43,7 +43,9 @@ def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
 
 
 def parts(server: ServerState, wanted: Collection[str] | None) -> list[Part]:
-    """The content of these graphs, None: of all, and the default graph. Raises ``Problem`` 400."""
+    """Reads the content of these graphs; None for all, and the default graph. Raises ``Problem``
+    400 if they are too large.
+    """
     most, contents, size = server.settings.limits.sparql_dataset, [], 0
     names: list[str | None] = [*graphs_there(server)] if wanted is None else [*wanted]
     static = server.facts.now().setup.static
@@ -63,8 +65,8 @@ def parts(server: ServerState, wanted: Collection[str] | None) -> list[Part]:
 def _contents(
     server: ServerState, static: Sequence[StaticFile], graph: str | None, most: int
 ) -> Iterator[bytes]:
-    """What is in a graph: of static ones a text a file, of which blank nodes are its own. Of what
-    is larger than ``most`` only the beginning.
+    """Yields the content of a graph: of a static graph a text for each file, since each file has
+    separate blank nodes. Yields only the beginning of a content larger than ``most`` bytes.
     """
     for file in files_of(static, graph):
         blocks, size = [], 0

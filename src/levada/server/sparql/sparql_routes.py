@@ -1,9 +1,9 @@
-"""``/sparql``: the SPARQL 1.1 Protocol (https://www.w3.org/TR/sparql11-protocol/), reading only,
-over static graphs and the latest answers of queries.
+"""``/sparql``: the SPARQL 1.1 Protocol (https://www.w3.org/TR/sparql11-protocol/), read-only, over
+static graphs and the latest answers of queries.
 
-A text passes Levada's parser first: what has SERVICE or windows, or names a graph that there is
-not, is refused before anybody looks at it who could open something. Then it runs in a process of
-its own (``work``), within bounds of time, memory and size.
+Levada's parser checks a text first. It refuses SERVICE, windows and unknown graphs before any other
+code sees the text. Then the query runs in a separate process (``query_process``), within bounds of
+time, memory and size.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ GRAPHS = {
 
 @frozen
 class SparqlRequest:
-    """What a request asks for: a text, and the dataset that the protocol names for it."""
+    """A request: the text, and the dataset in the protocol's parameters."""
 
     text: str
     default: tuple[str, ...]
@@ -60,14 +60,14 @@ class SparqlRequest:
 
 
 async def get_sparql(request: Request) -> Response:
-    """The answer to a query; without one, what the service is."""
+    """Answers a query; without one, describes the service."""
     if not request.query_params:
         return await _describe(request)
     return await _answer(request, _parse_request(request.query_params.multi_items()))
 
 
 async def post_sparql(request: Request) -> Response:
-    """The answer to a query: the body is a form, or its text."""
+    """Answers a query: the body is a form, or the query's text."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     most = limits_of(request).text
     if media not in (FORM, DIRECT):
@@ -83,12 +83,12 @@ async def post_sparql(request: Request) -> Response:
         said = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:  # UnicodeDecodeError is one
         raise Problem(400, "The body is no form of UTF-8 texts.") from None
-    # The protocol has nothing in the URL beside a form; what stands there is not passed over.
+    # The protocol has no URL parameters next to a form. Here they count, too.
     return await _answer(request, _parse_request([*request.query_params.multi_items(), *said]))
 
 
 def _parse_request(said: Sequence[tuple[str, str]]) -> SparqlRequest:
-    """Raises ``Problem`` 400."""
+    """Parses the parameters. Raises ``Problem`` 400."""
 
     def values_of(name: str) -> tuple[str, ...]:
         return tuple(value for key, value in said if key == name)
@@ -123,7 +123,7 @@ async def _answer(request: Request, asked: SparqlRequest) -> Response:
 async def _run(
     server: ServerState, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
 ) -> bytes:
-    """A query among others: so many run at once, and so many wait."""
+    """Runs a query when it has a slot. Bounds the running and waiting queries."""
     async with server.sparql.slot(token, limits.sparql_waiting):
         contents = await off_loop(lambda: parts(server, wanted))
         return await answer(ask, contents, limits)
@@ -132,8 +132,8 @@ async def _run(
 def _wanted_graphs(
     asked: SparqlRequest, said: Sequence[str], there: Sequence[str]
 ) -> list[str] | None:
-    """The graphs of a query's dataset, which its text has ``said`` or the protocol; None: all that
-    there are, as nobody says which.
+    """Returns the graphs of a query's dataset: those of the protocol, else those in its text
+    (``said``). None is all graphs, if neither has any. Raises ``Problem`` 400.
     """
     if asked.default or asked.named:
         names = [*asked.default, *asked.named]
@@ -146,7 +146,7 @@ def _wanted_graphs(
 
 
 def _choose_format(request: Request, query: str) -> tuple[str, str]:
-    """The word and the media type of an answer's format, by the form of its query. Raises
+    """Returns the word and the media type of the answer's format, by the form of the query. Raises
     ``Problem`` 406.
     """
     able: Mapping[str, str] = SOLUTIONS
@@ -164,7 +164,7 @@ def _negotiate(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _endpoint(request: Request) -> str:
-    """Where the service is, which is the base IRI of texts without one."""
+    """Returns the URL of the service, the base IRI of texts without one."""
     return str(request.url.replace(query=""))
 
 

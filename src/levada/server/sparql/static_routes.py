@@ -1,9 +1,9 @@
-"""``/static/{g}``: which static graphs there are, what is in one; other content for one that may be
-replaced (docs/semantics.md#static-data-that-are-replaced).
+"""``/static/{g}``: list static graphs, read one, and replace the content of a replaceable one
+(docs/semantics.md#static-data-that-are-replaced).
 
-``g`` is the graph's IRI, or ``default``. Which graphs there are is known when queries are planned:
-none can come or go. What is put is written as N-Triples beside a request, which the engine takes up
-between two epochs, as it does with queries; it is there again when the engine is started again.
+``g`` is the graph's IRI, or ``default``. Queries are planned for a fixed set of graphs, so none can
+be added or removed. New content is a file of N-Triples that a request names. The engine takes it up
+between two epochs, and reads it again after a restart.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BASE = "urn:levada:static"
 
 
 async def list_static(request: Request) -> Response:
-    """The static graphs that there are."""
+    """Lists the static graphs."""
     server = state_of(request)
     files = (await off_loop(server.facts.now)).setup.static
     graphs = sorted({graph for file in files for graph in file.graphs}, key=str)
@@ -39,7 +39,7 @@ async def list_static(request: Request) -> Response:
 
 
 def _graph_fields(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
-    """What may be told of a graph: not where it lies."""
+    """Returns the public facts of a graph, without its path."""
     return {
         "graph": DEFAULT if graph is None else graph,
         "replaceable": any(file.replaceable for file in files),
@@ -48,14 +48,14 @@ def _graph_fields(files: list[StaticFile], graph: str | None) -> dict[str, Any]:
 
 
 async def get_static(request: Request) -> Response:
-    """What is in one static graph, as N-Triples."""
+    """Returns the content of a static graph as N-Triples."""
     server, graph = state_of(request), _graph(request)
     files = await _files(server, graph)
     media = choose_media_type(request.headers.get("accept", ""), GIVES)
     if not media:
         raise Problem(406, "A static graph is sent as N-Triples.", available=list(GIVES))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
-    if all(file.replaceable for file in files):  # their names say their content
+    if all(file.replaceable for file in files):  # their names identify their content
         copies = " ".join(Path(file.path).name for file in files)
         headers["ETag"] = f'"{xxhash.xxh3_64_hexdigest(copies.encode())}"'
         if matches(request.headers.get("if-none-match", ""), headers["ETag"], weakly=True):
@@ -64,7 +64,7 @@ async def get_static(request: Request) -> Response:
 
 
 async def put_static(request: Request) -> Response:
-    """Other content for a static graph that was declared replaceable."""
+    """Replaces the content of a static graph that was declared replaceable."""
     server, graph = state_of(request), _graph(request)
     await _check_replaceable(server, graph)
     data = await body_of(request, limits_of(request).body, "A graph")
@@ -75,14 +75,14 @@ async def put_static(request: Request) -> Response:
 
 
 async def delete_static(request: Request) -> Response:
-    """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
+    """Empties a static graph that was declared replaceable. The graph itself remains."""
     server, graph = state_of(request), _graph(request)
     await _check_replaceable(server, graph)
     return await _replace(request, graph, b"")
 
 
 async def _replace(request: Request, graph: str | None, lines: bytes) -> Response:
-    """What the engine answers. Raises ``Problem``, ``EngineError``."""
+    """Asks the engine to replace the content. Raises ``Problem``, ``EngineError``."""
     server = state_of(request)
     wish = Wish(new_id(), content=Content(graph))
     async with slot_of(request, server.asking):

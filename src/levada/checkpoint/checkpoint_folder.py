@@ -1,19 +1,19 @@
-"""Opens and maintains the checkpoint folder: its lock, plans, manifests and files.
+"""The checkpoint folder: its lock, plans, manifests and files.
 
-levada.json    format version, id, seed: fixed when the folder is made
-lock           held while an engine runs on it
-plans/         a sealed plan and the catalog that it came from, per version: all of it, or what is
-               new after the version before; group tables; setups
-commits/       takeovers and manifests in one sequence (``checkpoint.leadership.commit_log``)
-manifests/     one per epoch, the last two kept: for readers
-state/ results/ side/ graph/    files that manifests name; what none names is deleted
-static/        static triples that the Python API was given as lines; static files that may be
-               replaced, by their content
-positions/     what was read of many files, as far as positions in manifests say
-intentions/    the intention that is written ahead and not yet done; that it failed with an error;
-               the last one that was done; the one whose results are still being published
-requests/      what other processes ask of the engine (``request_files``)
-tails/         which epochs they still read (``reader_leases``)
+    levada.json    format version, id, seed: fixed when the folder is made
+    lock           held while an engine runs on it
+    plans/         a sealed plan and its catalog, per version: whole, or the difference to the
+                   version before; group tables; setups
+    commits/       takeovers and manifests in one sequence (``checkpoint.leadership.commit_log``)
+    manifests/     one per epoch, the last two kept: for readers
+    state/ results/ side/ graph/    files that manifests name; others are deleted
+    static/        static triples that the Python API received as lines; static files that may be
+                   replaced, by their content
+    positions/     the read positions of many files, as far as positions in manifests say
+    intentions/    the intention that is written ahead and open; a mark that it failed with an
+                   error; the last done one; those whose results are still being published
+    requests/      requests of other processes to the engine (``request_files``)
+    tails/         the epochs that they still read (``reader_leases``)
 
 Processes cache plans, group tables and setups by path. So their names contain the id of the
 checkpoint: a new checkpoint in the same place has other names.

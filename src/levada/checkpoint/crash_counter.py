@@ -1,7 +1,6 @@
-"""Counts how often an epoch has crashed its process without guilty input
-(docs/decisions/0016-what-kills-is-set-aside.md): ``intentions/deaths``, written only after a crash.
-Also counts how often the last epoch with lost tasks has lost them: ``intentions/lost``, for status
-reports.
+"""Two counts. ``intentions/deaths``, written only after a crash: how often an epoch has crashed its
+process without guilty input (docs/decisions/0016-what-kills-is-set-aside.md). ``intentions/lost``,
+for status reports: how often the last epoch with lost tasks has lost them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stores the progress of a checkpoint's outputs: a lower bound of the position of each, and why one
-is unavailable.
+"""The progress of a checkpoint's outputs: a lower bound of the position of each, and why one is
+unavailable.
 
-    deliveries.json    sealed; written anew at most once a second while it changes
+    deliveries.json    sealed; written at most once a second while it changes
 
 The exact position of an output is in its target, with the written data. Here is a position at or
 before it, for uses that cannot ask the target: the epochs that the index must keep, and ``levada

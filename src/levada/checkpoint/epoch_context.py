@@ -1,5 +1,5 @@
-"""Defines the data that every task of an epoch needs: small, JSON, sent once per job. The plan and
-the group table are files that workers cache per version.
+"""The data that every task of an epoch needs: small, JSON, sent once per job. The plan and the
+group table are files that workers cache per version.
 """
 
 from __future__ import annotations

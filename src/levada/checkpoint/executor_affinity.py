@@ -1,15 +1,10 @@
-"""Assigns each partition on a cluster a home executor. Its tasks run there epoch after epoch, since
+"""The home executor of each partition on a cluster. Its tasks run there epoch after epoch, since
 their files are in the memory of that host.
 
-A home is a preference (``preferred_locations``) and changes no result. A partition stays as long as
-its executor lives and has no more than its share, which is proportional to its cores. Partitions of
-a lost executor go to the one with the most room, and a new executor gets the excess of others. An
-executor without room within the wait (it hangs, or has other work) is asked again in the next job.
-If it has no room then, it is not asked in the one after that, then not in two, four, and so on to
-``BUSY``. So an executor that was busy for a moment has its partitions back at once, and a hanging
-one is waited for once in so many jobs.
-
-Tasks report the executor that runs them (``executor_here``). Cost: a loop over partitions an epoch.
+A home is a preference (``preferred_locations``) and changes no result. A partition stays while its
+executor lives and has no more than its share, which is proportional to its cores. Partitions of a
+lost executor go to the one with the most room; a new executor gets the excess of others. Tasks
+report their executor (``executor_here``). Cost: a loop over partitions an epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +17,10 @@ from pathlib import Path
 import msgspec
 
 BUSY = 16
-"""Jobs at most for which nothing waits for an executor that had no room again and again."""
+"""The most jobs that skip an executor without room within the wait (it hangs, or has other work).
+It is asked again in the next job, then after one, two, four and more jobs. So an executor that was
+busy for a moment has its partitions back at once, and a hanging one delays one of so many jobs.
+"""
 ABOVE = 3  # processes above a worker, of which one is its executor
 NAME, HOST = b"--executor-id", b"--hostname"
 """Words with which Spark starts an executor, on every kind of cluster."""
@@ -55,8 +53,8 @@ class ExecutorAffinity:
         self._jobs = 0
         self._busy: dict[
             str, tuple[int, int]
-        ] = {}  # the job before which nobody asks, for how many
-        self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
+        ] = {}  # the job before which it is skipped, for how many
+        self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # by: one task
         self.stats = AffinityStats()
 
     def assign(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
@@ -127,7 +125,7 @@ def assign_partitions(
 @cache
 def executor_here() -> str:
     """Returns the executor whose worker this process is; "" if it is none, or the system does not
-    say.
+    know it.
     """
     return _executor_argument(NAME)
 

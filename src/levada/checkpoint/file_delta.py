@@ -1,6 +1,6 @@
-"""Reports the files that the partition of a stage task needs: those that it has added and removed
-since the state that it began with. It reports all files if it began without a state of its own
-(another group table, a new partition), or if the driver asks for all.
+"""The report of a stage task on the files that its partition needs: those added and removed since
+the initial state. It contains all files if the task began without a state of its own (another group
+table, a new partition), or if the driver asks for all.
 
 The initial state of a partition follows from the context of the epoch alone. So it is the same for
 all attempts, though their new files have other names.

@@ -1,10 +1,10 @@
-"""Stores the names in a manifest: the files that it needs, and the owner of each state file.
+"""The names in a manifest: the files that it needs, and the owner of each state file.
 
-    inventory  a file with all names, as they were some epochs ago ("": none)
-    files      the names that have come since; without an inventory all of them
-    gone       those of the inventory that nobody has any more
-    state      "STAGE.PARTITION" -> its state's file, where that is another one since ("": it has
-               none any more); without an inventory all of them
+    inventory  a file with all names of an earlier epoch ("": none)
+    files      the names added since; without an inventory all of them
+    gone       the names of the inventory that are no longer needed
+    state      "STAGE.PARTITION" -> its state's file, if it has changed since ("": it has no state
+               any more); without an inventory all of them
 
 So the names of a manifest are in itself and in one other file, and an epoch writes the changes
 since that file. A manifest with few names contains them all (``live_files.MAX_INLINE_NAMES``). An

@@ -1,18 +1,12 @@
-"""Logs the read positions of a stream's files beside the manifests: for ``files=parallel``, where
-each file that ever existed has its own position.
+"""The log of the read positions of a stream's files, for ``files=parallel``, where each file that
+ever existed has its own position: a manifest would grow with every file.
 
-A manifest would grow with every file. So entries that no take has changed lately move from a
-position into the log. The position contains a mark: the length of the log with its hash. A position
-with its mark represents a whole one (``expand``), whatever was appended later: an appended entry
-was already in each position with an earlier mark.
-
-An entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name. An empty entry
-means that nothing is known of the file any more. The log is durable before a position names it.
-When half of it is replaced, a new one begins (``.1`` after ``.0``), and the one before the last is
-deleted.
-
-Cost: a line for each file that is no longer read, one fsync for at least ``MAX_SETTLED_FILES`` of
-them.
+Entries that no take has changed lately move from a position into the log. The position contains a
+mark: the length of the log with its hash. With its mark it represents a whole one (``expand``),
+whatever was appended later: an appended entry was already in each position with an earlier mark. An
+entry is a line ``[name, {key: value}]``, which replaces earlier ones of the name; an empty one
+forgets the file. The log is durable before a position names it. Cost: a line for each file that is
+no longer read, one fsync for at least ``MAX_SETTLED_FILES`` of them.
 """
 
 from __future__ import annotations
@@ -118,7 +112,9 @@ class ReadLog:
             self._lines += 1
 
     def _append(self, entries: Mapping[str, Entry], *, fresh: bool) -> None:
-        """Appends entries durably; writes a log anew if half of it is replaced."""
+        """Appends entries durably. Begins a new log if half of this one is replaced (``.1`` after
+        ``.0``), and deletes the one before the last.
+        """
         if fresh:
             self._entries = {}
         self._entries = {**self._entries, **entries}

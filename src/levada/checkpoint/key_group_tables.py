@@ -1,4 +1,4 @@
-"""Stores the group tables of a checkpoint: a file for each version, beside the plans.
+"""The group tables of a checkpoint: a file for each version, beside the plans.
 
 A table never changes. Another assignment of groups to partitions, or another number of partitions,
 is the next version. An intention names the version that routes its rows, so a replay routes alike.

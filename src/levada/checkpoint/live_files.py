@@ -1,22 +1,13 @@
-"""Tracks the files that the last manifest names: which partitions need each file, and the changes
-of an epoch.
+"""The files that the last manifest names: the partitions that need each file, and the changes of an
+epoch.
 
-Several partitions may need one file after groups have moved. A file is named as long as any
-partition needs it, so the driver counts references. Stage tasks report new and removed files, and
-the driver's work is linear in these. A driver that starts knows the names only. So it asks all
-tasks for all of their files once (``whole``), and until then needs the files of the manifest.
-
-``follow`` computes an epoch without a change here; the epoch counts with ``commit``. So a failed
-epoch is repeated on the same names.
-
-A manifest contains the changes since the last inventory. When these exceed a part of all names,
-there is a new inventory; with no more than ``MAX_INLINE_NAMES`` names there is none. So a name is
-written some ``SHARE`` times in all.
-
-``deletable`` are files that neither of the last two manifests names. No later one will, whoever
-commits it, since a task begins with the files of the last one. So tasks of the next epoch delete
-them, however often and late they run. Remaining ones are orphans
-(``checkpoint.leadership.orphan_files``).
+Several partitions may need one file after groups have moved, so the driver counts references. Stage
+tasks report new and removed files, and the driver's work is linear in these. A driver that starts
+knows only the names, so it asks all tasks once for all of their files (``whole``). ``follow``
+computes an epoch without a change here; ``commit`` applies it, so a failed epoch is repeated on the
+same names. A manifest contains the changes since the last inventory. When these exceed a part of
+all names, a new inventory is written, unless there are no more than ``MAX_INLINE_NAMES`` names. So
+a name is written some ``SHARE`` times in all.
 """
 
 from __future__ import annotations
@@ -92,6 +83,10 @@ class Change:
 class LiveFiles:
     """The files that the manifest ``last`` names, and those of the one ``before`` it, if that is
     intact. Raises ``CheckpointError``.
+
+    ``deletable`` are files that neither of the last two manifests names. No later one will, since a
+    task begins with the files of the last one. Tasks of the next epoch delete them, however often
+    and late they run. The rest are orphans (``checkpoint.leadership.orphan_files``).
     """
 
     def __init__(self, root: Path, last: Manifest | None, before: Manifest | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Defines intentions and manifests: the work of an epoch, and its completion
+"""Intentions and manifests: the work of an epoch, and its completion
 (docs/architecture.md#an-epoch).
 
 An intention is JSON that the loop writes ahead; with it an epoch can be repeated exactly. A

@@ -1,13 +1,13 @@
-"""Opens the state of a partition at the beginning of an epoch: its own list of parts or, if groups
-have moved, the combination of the lists of all previous owners of its groups (``operators/state``,
+"""The state of a partition at the beginning of an epoch: its own list of parts or, if groups have
+moved, the combination of the lists of all previous owners of its groups (``operators/state``,
 ``taken_over``).
 
 The parts of a divided group, and the partitions that take them:
 
-    by a join in which it is divided   all who share it have all of it; who begins to takes it from
-                                       the first of them
-    by what follows from that join     each has what it has put out; when the group is shared by
-                                       others, or by nobody any more, all goes to its own partition
+    by a join that divides it      all that share the group have all of it; a new one takes it from
+                                   the first of them
+    by operators after that join   each has its own output; when others share the group, or no
+                                   partition does any more, all goes to the group's own partition
 """
 
 from __future__ import annotations

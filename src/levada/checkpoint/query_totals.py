@@ -1,18 +1,15 @@
-"""Keeps totals: how many solutions and reports each query has had since it was added.
+"""Totals: the solutions and reports of each query since it was added.
 
-    manifest  totals    of the queries that have had some of late: ``MAX_INLINE_QUERIES`` at most
-              totalled  files, each with those of all that went before: columns of node, member,
-                        solutions, reports, ascending by the first two
+    manifest  totals    of queries with recent results: ``MAX_INLINE_QUERIES`` at most
+              totalled  files with earlier ones: columns of node, member, solutions, reports,
+                        ascending by the first two
 
-The total of a query is the sum of all of these. When too many are in the manifest they become a
-file. Two files are merged when the newer is half as large, so there are few, and a row is rewritten
-as often. A query is identified by its Emit: a node and a member, which no other query ever has
-(``plan/topology/catalog_members``). If another Emit takes its place, it inherits the totals. Rows
-of removed queries are dropped when files are merged. So the work of an epoch depends on its
-results, not on the number of queries.
-
-Files are durable before the manifest that names them, and no manifest names a file of a failed
-attempt: they are ``files`` of the manifest, and deleted like state.
+The total of a query is the sum of all of these. Too many in the manifest become a file. Two files
+are merged when the newer is half as large, so there are few, and rows are rewritten as often. Rows
+of removed queries are dropped in a merge, so the work of an epoch depends only on its results. A
+query is identified by its Emit: a node and a member, never used again
+(``plan/topology/catalog_members``). An Emit that takes its place inherits the totals. The files are
+``files`` of the manifest, durable before it, and deleted like state.
 """
 
 from __future__ import annotations

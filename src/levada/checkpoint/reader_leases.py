@@ -1,7 +1,6 @@
-"""Keeps epochs for readers in other processes (``levada tail``).
+"""Epochs that are kept for readers in other processes (``levada tail``).
 
-    tails/ID    the next epoch that a reader needs, sealed; written anew as it goes on, and while it
-                waits
+    tails/ID    the next epoch that a reader needs, sealed; written again as it advances or waits
 
 A reader reads manifest after manifest. So manifests, results and plans are kept from the least
 needed epoch on (``RetainedEpochs``), as long as the reader renews its lease, and up to

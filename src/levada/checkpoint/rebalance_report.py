@@ -1,5 +1,5 @@
-"""Defines the rebalancing report in a manifest: the loads of the last round, and recent decisions
-with reason, expectation and effect.
+"""The rebalancing report in a manifest: the loads of the last round, and recent decisions with
+reason, expectation and effect.
 
 It is bounded: the busiest partitions, the latest decisions.
 """

@@ -1,13 +1,13 @@
-"""Exchanges requests with a running engine, as files of its checkpoint
+"""The exchange of requests with a running engine, as files of its checkpoint
 (docs/decisions/0021-requests-are-files.md).
 
-    requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
-    requests/ID.nt       the N-Triples that it brings for a static graph, sealed, there before it
-    requests/ID.answer   what became of it
-    requested.json       the ledger: the queries that requests added and dropped, where the reports
-                         of those go, the streams that came and went while an engine ran, the
-                         tokens of the server that added them, and what became of the requests whose
-                         files may still be there
+    requests/ID.json     a request, written atomically; ids sort by the time of the request
+    requests/ID.nt       its N-Triples for a static graph, sealed, written before it
+    requests/ID.answer   its answer
+    requested.json       the ledger: the queries that requests added and dropped, the outputs of
+                         these, the streams that were added and removed while an engine ran, the
+                         tokens of the server that added them, and the answers to requests whose
+                         files may still exist
 
 The ledger is one file, replaced as a whole. The effect of a request and its id become durable
 together, before its own file is deleted. So a request is done once, or refused once, whichever

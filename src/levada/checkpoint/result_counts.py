@@ -1,4 +1,4 @@
-"""Counts the results of queries in columns, from the task to the manifest, without an object for
+"""Counts of the results of queries in columns, from the task to the manifest, without an object for
 each query.
 
 A query is identified by its Emit: a node and a member, which no other query ever has
@@ -24,7 +24,7 @@ from levada.core.frame import Column, Frame, concat
 from levada.plan.execution.plan import Plan, QueryPlan
 
 Counts = tuple[int, int, int, int]
-"""Of a query: solutions, least report, greatest report, reports."""
+"""A query's solutions, least report, greatest report, number of reports."""
 _FOLDS = {"n": np.add, "least": np.minimum, "most": np.maximum, "reports": np.add}
 _COLUMNS = tuple(_FOLDS)
 
@@ -35,8 +35,9 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "least": [7, 7], "most": [7, 9],
     ...         "reports": [1, 2]}
-    >>> told = ResultCounts.from_rows(Frame({name: np.array(own) for name, own in rows.items()}, 2))
-    >>> told.of_emit(3, 4), told.of_emit(3, 2), len(told), len(told.node)
+    >>> columns = {name: np.array(values) for name, values in rows.items()}
+    >>> counts = ResultCounts.from_rows(Frame(columns, 2))
+    >>> counts.emit_counts(3, 4), counts.emit_counts(3, 2), len(counts), len(counts.node)
     ((6, 7, 9, 2), None, 2, 4)
     """
 

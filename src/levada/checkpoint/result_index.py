@@ -1,21 +1,14 @@
-"""Maintains the index of published epochs, which readers in other processes, and of later runs, may
-still read (docs/decisions/0025-readers-are-cursors.md).
+"""The index of published epochs, which readers in other processes, and of later runs, may still
+read (docs/decisions/0025-readers-are-cursors.md).
 
     published.log    a line an epoch with results: JSON, a blank, the hash of that; only added to
 
-A line contains the place of the results of its epoch (plan, segments), the first and last report of
-each query in it, and the epoch from which on everything is kept. So a reader is a cursor: the time
-of a report determines where any reader continues. Reports of a query ascend, each in one epoch.
-
-A line is written after the epoch's manifest, and before the epoch's intention is deleted. A crash
-between the two publishes the epoch again, and a start adds missing manifests to the index. Lines of
-dropped epochs are deleted when they are the majority: then the file is written anew.
-
-A crash and a disk cause different damage. A crash can truncate only the last line, and only that of
-the newest manifest's epoch, since each manifest names the epoch of the last line before it. So the
-next start removes an incomplete last line that the manifest does not name. All else is damage: an
-incomplete line before a complete one, a line that does not name the previous one, and a file
-without the line that the manifest names.
+A line contains the place of its epoch's results (plan, segments), the reports of each query, and
+the oldest epoch that is kept. Reports of a query ascend, each in one epoch, so a report's time
+determines where a reader continues. A line is written after the epoch's manifest, and before its
+intention is deleted. A crash between the two publishes the epoch again, and a start adds missing
+lines. Lines of dropped epochs are deleted when they are the majority: then the file is written
+anew.
 """
 
 from __future__ import annotations
@@ -376,8 +369,12 @@ def indexed_epoch(root: Path) -> int:
 
 
 def check_index(root: Path) -> None:
-    """Reads the index to its end. Raises ``CheckpointError`` if it is damaged, except for a last
-    line that a crash can have truncated.
+    """Reads the index to its end. Raises ``CheckpointError`` if it is damaged.
+
+    A crash can truncate only the last line, and only that of the newest manifest's epoch: each
+    manifest names the epoch of the line before it. The next start removes such a line. All else is
+    damage: an incomplete line before a complete one, a line that does not name the previous one, a
+    missing line that the manifest names.
     """
     least = indexed_epoch(root)
     _check_reaches(root, _read_whole(root)[0], least)

@@ -1,5 +1,5 @@
-"""Parses ``--slice``: slices of event time of this length, and the number of key groups by which
-rows are counted in them.
+"""The parser of ``--slice``: slices of event time of this length, and the number of key groups by
+which rows are counted in them.
 
     1d    1mo    1d,groups=65536
 

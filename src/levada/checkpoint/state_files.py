@@ -1,4 +1,4 @@
-"""Writes state files under names unique to the attempt, and reads them by memory map.
+"""State files, written under names unique to the attempt and read by memory map.
 
 A map holds no file descriptor, so there may be as many as there are files. Data are checked when
 they are first read (``operators.state.checksummed_frames``).

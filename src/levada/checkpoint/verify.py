@@ -1,6 +1,6 @@
-"""Verifies a checkpoint: reads every file to its end and checks its hash. It checks the files that
-the last two manifests, the result index and the open intention name, and those that wait or serve
-other processes (spools, requests, readers).
+"""The verification of a checkpoint: every file is read to its end and its hash checked. It covers
+the files that the last two manifests, the result index and the open intention name, and those that
+wait or serve other processes (spools, requests, readers).
 
 It does not check files that nothing names: those of crashed attempts, the lock, unpacked copies,
 dead letters, and Spark's files of a DataFrame.

@@ -1,4 +1,4 @@
-"""Watches a folder that other processes write into. The caller lists it only when it may have
+"""The watch on a folder that other processes write into. The caller lists it only when it may have
 changed.
 
 A folder's time changes with each name that is added or removed. File systems store it in steps of

@@ -1,4 +1,6 @@
-"""Arguments -> an ``App``: the app file first, then what they add or override."""
+"""The application that a command runs: the app file first, then what the arguments add or
+override.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from levada.plan.logical.query_options import lifetime_of, region_of, until_of
 
 @frozen
 class CommandArguments:
-    """The arguments that every command shares, as typed; ``options`` are those of
-    ``levada.cli.app.app_file.Options`` and the words of
-    ``levada.plan.logical.query_options.WORDS``, None: not given.
+    """The arguments that all commands over queries share, as typed.
+
+    ``options`` has the fields of ``levada.cli.app.app_file.Options`` and the words of
+    ``levada.plan.logical.query_options.WORDS``; None means that the option is absent.
     """
 
     queries: tuple[str, ...] = ()
@@ -35,7 +38,7 @@ class CommandArguments:
 
 
 def assemble(arguments: CommandArguments) -> App:
-    """The application that was asked for. Raises ``UsageError``."""
+    """Returns the application that the arguments describe. Raises ``UsageError``."""
     base = App() if arguments.app is None else load_app(arguments.app)
     options = {
         name: _read(name, value) for name, value in arguments.options.items() if value is not None
@@ -51,14 +54,16 @@ def assemble(arguments: CommandArguments) -> App:
     )
     both = kept.merge(added)
     alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
-    # a flag that is not set does not unset one
+    # an absent flag does not reset the flag of the app file
     chosen = {name: value for name, value in options.items() if value is not False}
     whole = replace(both, queries=()).merge(alone)
     return replace(_with_outputs(whole, arguments.to), options=base.options.merge(chosen))
 
 
 def _with_outputs(whole: App, texts: Sequence[str]) -> App:
-    """The application with more outputs of its queries. Raises ``UsageError``."""
+    """Returns the application with the outputs of ``--to`` added to its queries. Raises
+    ``UsageError``.
+    """
     outputs = [parse_output(text) for text in texts]
     names = [query.name for query in whole.queries]
     for name, _ in outputs:
@@ -72,8 +77,10 @@ def _with_outputs(whole: App, texts: Sequence[str]) -> App:
 
 
 def choose_queries(arguments: CommandArguments) -> tuple[App, tuple[str, ...]]:
-    """The application, and the names of its queries that are asked for: those of the files, and
-    those of the app file that are named in place of a file. None are all. Raises ``UsageError``.
+    """Returns the application and the names of the queries that the arguments select.
+
+    Each word of QUERY is a file, or with ``--app`` the name of a query of the app file. Without a
+    word all queries are selected. Raises ``UsageError``.
     """
     named = [q for q in arguments.queries if arguments.app is not None and not Path(q).exists()]
     files = tuple(q for q in arguments.queries if q not in named)
@@ -86,7 +93,7 @@ def choose_queries(arguments: CommandArguments) -> tuple[App, tuple[str, ...]]:
 
 
 def _read(name: str, value: Any) -> Any:
-    """The value of an option that is a text with a meaning."""
+    """Parses the text of an option that has a syntax of its own. Raises ``UsageError``."""
     readers: dict[str, Callable[[Any], Any]] = {
         "epoch": parse_duration,
         "delay": parse_duration,
@@ -109,14 +116,16 @@ def _read(name: str, value: Any) -> Any:
 
 
 def _balance(value: Any) -> Any:
-    # here: only a run with balance needs the runtime
+    # imported here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
     return balance_of(value)
 
 
 def document_of(arguments: CommandArguments) -> Path | None:
-    """The one file that is asked for, if that is a topology and no query."""
+    """Returns the topology file that the arguments name, or None if they name queries. Raises
+    ``UsageError`` if more is named beside a topology.
+    """
     paths = [path for query in arguments.queries if _is_topology(path := Path(query))]
     if not paths:
         return None
@@ -129,7 +138,7 @@ def _is_topology(path: Path) -> bool:
     if path.suffix != ".json":
         return False
     from levada.plan.topology.topology_document import (
-        is_document,  # here: queries are not in such files
+        is_document,  # imported here: other files are no documents of topologies
     )
 
     return is_document(path)

@@ -1,17 +1,17 @@
-"""``--stream NAME=PATH[,key=value...]``, ``--static
-PATH[,graph=IRI][,format=WORD][,reload=true]`` and ``--to QUERY=URL[,key=value...]`` -> values.
+"""The parser of ``--stream NAME=PATH[,key=value...]``, ``--static
+PATH[,graph=IRI][,format=WORD][,reload=true]`` and ``--to QUERY=URL[,key=value...]``.
 
-IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
+IRIs, paths and regular expressions may contain ``=`` and ``,``. The rules, in this order:
 
 1. ``<IRI>=PATH`` is unambiguous.
 2. A plain word before the first ``=`` is the name.
-3. Else NAME is an IRI, and it ends at the first ``=`` that a path follows: something that exists (a
-   file, a folder, a pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. If
-   no ``=`` is such, the first one counts.
-4. An option begins at a comma that a word and ``=`` follow (``,lateness=10s``); other commas belong
-   to what is before.
+3. Else NAME is an IRI. It ends at the first ``=`` before a path: something that exists (a file, a
+   folder, a pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. Without such
+   a path NAME ends at the first ``=``.
+4. A comma begins an option if a word and ``=`` follow it (``,lateness=10s``). Other commas belong
+   to the text before them.
 
-A path that holds ``,word=`` needs an app file.
+A path that contains ``,word=`` needs an app file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROOTED = ("/", "./", "../", "~")
 
 
 def parse_stream(text: str) -> StreamConfig:
-    """The stream of one ``--stream``. Raises ``UsageError``.
+    """Parses one ``--stream``. Raises ``UsageError``.
 
     >>> stream = parse_stream("http://e/s?id=5=./a.nt,lateness=10s")
     >>> stream.name, stream.path, stream.lateness
@@ -45,7 +45,7 @@ def parse_stream(text: str) -> StreamConfig:
 
 
 def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
-    """Name, path and options of one ``--stream``, as they are said. Raises ``UsageError``.
+    """Splits one ``--stream`` into name, path and options, as texts. Raises ``UsageError``.
 
     >>> stream_words("temp=./a.nt,lateness=10s")
     ('temp', './a.nt', {'lateness': '10s'})
@@ -59,7 +59,7 @@ def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
 
 
 def parse_static(text: str) -> StaticSource:
-    """The file of one ``--static``. Raises ``UsageError``.
+    """Parses one ``--static``. Raises ``UsageError``.
 
     >>> parse_static("rooms.ttl,graph=http://e/rooms").graph
     'http://e/rooms'
@@ -80,7 +80,7 @@ def parse_static(text: str) -> StaticSource:
 
 
 def parse_output(text: str) -> tuple[str, To]:
-    """The query and the output of one ``--to``. Raises ``UsageError``.
+    """Parses one ``--to`` into the query's name and the output. Raises ``UsageError``.
 
     >>> parse_output("hot=kafka://a:9092,b:9092/hot,format=nq")
     ('hot', To(url='kafka://a:9092,b:9092/hot', options={'format': 'nq'}))
@@ -93,8 +93,8 @@ def parse_output(text: str) -> tuple[str, To]:
 
 
 def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, list[To]]:
-    """The outputs of queries by their names: a ``--to`` of one query need not name it. Raises
-    ``UsageError``.
+    """Parses several ``--to`` into the outputs of each query. ``QUERY=`` may be absent if there is
+    one query. Raises ``UsageError``.
 
     >>> parse_outputs(["kafka://a:9092/hot"], ["hot"])
     {'hot': [To(url='kafka://a:9092/hot', options={})]}
@@ -118,12 +118,14 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
 
 
 def _without_secrets(text: str) -> str:
-    """A text without what stands before an @, which may be a secret."""
+    """Replaces the text before an @ in a URL, which may be a secret."""
     return re.sub(r"//[^/]*@", "//...@", text)
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
-    """Name and rest of a ``--stream``, by these rules; ``exists`` says whether a path is there."""
+    """Splits a ``--stream`` into name and rest by the rules of the module. ``exists`` tests whether
+    a path exists. Raises ``UsageError`` if there is no name.
+    """
     if text.startswith("<") and ">=" in text:
         name, _, rest = text[1:].partition(">=")
         return name, rest
@@ -149,7 +151,9 @@ def _exists(path: str) -> bool:
 
 
 def split_options(text: str) -> tuple[str, dict[str, str]]:
-    """A path and the ``key=value`` after it. Raises ``UsageError`` if a key is there twice."""
+    """Splits a text into a path and its ``key=value`` options. Raises ``UsageError`` if a key is
+    repeated.
+    """
     path, *parts = _OPTION.split(text)
     options: dict[str, str] = {}
     for part in parts:

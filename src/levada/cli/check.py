@@ -1,4 +1,6 @@
-"""``levada check``: parses and plans queries; all of them are looked at, each with its verdict."""
+"""``levada check``: parses and plans all queries of an application and prints a verdict for
+each.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from levada.language.warnings.warning import show_warnings
 
 
 def check(app: App, *, debug: bool) -> int:
-    """Prints ``NAME: ok`` for each good query, the error of each other, and warnings on standard
-    error; returns the exit code.
+    """Prints ``NAME: ok`` for each valid query, and errors and warnings on standard error. Returns
+    the exit code.
     """
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
@@ -27,12 +29,14 @@ def check(app: App, *, debug: bool) -> int:
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
     if not worst:
-        order_by_makers(known.queries, known)  # queries cannot read each other in a circle
+        order_by_makers(known.queries, known)  # raises for queries that read each other in a circle
     return worst
 
 
 def _verdict(query: Prepared) -> str:
-    """What a query is, once it has been planned. Raises what speaks against it."""
+    """Plans a query and describes it in a sentence. Raises ``QueryError`` or ``UsageError`` if it
+    cannot be planned.
+    """
     _ = query.physical
     algebra = query.algebra
     windows = ", ".join(f"{on.stream} {on.window.describe()}" for on in algebra.windows)

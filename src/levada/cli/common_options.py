@@ -1,5 +1,5 @@
-"""What every command over queries takes: which queries, over which streams and data, and what they
-mean. It stands once here; a command has it as ``given``.
+"""The options that all commands over queries share: the queries, their streams and data, and the
+meaning of queries. A command receives them as ``arguments``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ WORDS: dict[str, Any] = {
     "entailment": o.Entailment,
     "region": w.Region,
 }
-"""The options that say what queries mean, by the words of ``plan.logical.query_options.WORDS``."""
+"""The options that set the meaning of queries, by the words of
+``plan.logical.query_options.WORDS``.
+"""
 assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
 _MEANING = {**WORDS, "ontology": o.OntologyFiles}
 _FLAGS = ("empty_reports",)
@@ -50,8 +52,9 @@ _BEHIND = [
 
 
 def takes_queries(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer is to see it: with the shared options around its own, in place of
-    ``arguments``; with ``debug`` if it asks for it, which else is only for ``main``.
+    """Returns the command with a signature for Typer: the shared options in place of ``arguments``,
+    around the options of the command itself. Every command has ``--debug`` on the command line; a
+    command with a parameter ``debug`` also receives the value.
     """
     asked = inspect.signature(command, eval_str=True).parameters
     extra = [one for name, one in asked.items() if name not in ("arguments", "debug")]
@@ -81,5 +84,5 @@ def _parse_arguments(values: dict[str, Any]) -> CommandArguments:
 
 
 def _files(paths: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The files of a repeated option; None if there is none."""
+    """Returns the files of a repeated option; None if the option is absent."""
     return tuple(map(os.path.expanduser, paths)) if paths else None

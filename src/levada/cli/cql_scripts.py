@@ -1,9 +1,9 @@
-"""A CQL file of several statements -> a query each, with the views before it.
+"""The queries of a CQL file with several statements, each with the views before it.
 
-The text of each query is the whole file with the other queries blanked out, so positions in errors
-are those of the file. A query is called as the last part of its ``dest`` says, if that is a name
-and no other query's; else by the file, and by its number if there are several. Cost: linear in the
-file, per query.
+The text of each query is the whole file in which the other queries are blank. So positions in
+errors are positions in the file. A query is named after the last part of its ``dest`` if that is a
+valid name and unique. Else it is named after the file, with a number if there are several. Cost:
+linear in the file, for each query.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SHOWN = re.compile(r"\S")
 
 
 def statements(source: QuerySource) -> tuple[QuerySource, ...]:
-    """The queries of a source; one that is in another language, has one query, or cannot be read is
-    left as it is.
+    """Returns the queries of a CQL script. Any other source is returned alone and unchanged:
+    another language, one query, or a text with a syntax error.
 
     >>> text = "Register Stream V (n Integer) As Select k From S; "
     >>> text += "Select n From V; Select n From V [Rows 1];"
@@ -59,7 +59,7 @@ def _name(asked: ScriptQuery) -> str:
 
 
 def _without_statements(text: str, others: list[ScriptQuery]) -> str:
-    """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
+    """Replaces statements, their semicolons and dest lines by blanks; line ends remain."""
     for other in others:
         for start, stop in other.places:
             end = text.index(";", stop) + 1 if text[stop:].lstrip().startswith(";") else stop

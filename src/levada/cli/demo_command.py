@@ -1,9 +1,9 @@
 """``levada demo``: a year of real flights and weather as RDF streams, three queries, and a board of
-what they say.
+their results.
 
-Reads as what a user sees: the data are found, written as N-Triples into a folder, the app file in
-it is run to the end of the streams with the board as its sink, and the summary says how it went.
-All of it goes to standard error.
+The command finds the data and writes them as N-Triples into a folder. It runs the app file of that
+folder to the end of the streams. The board is the sink. A summary follows. All output goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -33,23 +33,27 @@ from levada.engine.status.summary import Progress, Summary
 
 @frozen
 class Wish:
-    """What is asked: a folder to ``keep`` (None: a temporary one), ``master`` (None: embedded)."""
+    """The options of the demo: a folder to ``keep`` (None: a temporary one) and Spark's ``master``
+    (None: the embedded engine).
+    """
 
     keep: Path | None = None
     master: str | None = None
 
 
 def demo(wish: Wish, console: Console | None = None) -> Summary:
-    """Runs the demo to its end. Raises ``UsageError`` if data are missing or ``keep`` is used."""
+    """Runs the demo to its end and returns its summary. Raises ``UsageError`` if the data are not
+    installed or the folder ``keep`` is not empty.
+    """
     tables_at = data_folder()
-    # here: it takes a second to import, and a wrong use is to be told at once
+    # imported here: it takes a second, and a usage error is reported before
     from levada.cli.app.run_app import run_app
 
     return demo_with(run_app, wish, tables_at, console or Console(stderr=True))
 
 
 def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) -> Summary:
-    """Runs the demo with this engine and the tables of this folder."""
+    """Runs the demo with this engine and the tables of this folder, and returns its summary."""
     _print(
         console,
         "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams",
@@ -64,7 +68,7 @@ def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) ->
 
 
 def _write(folder: Path, tables_at: Path, console: Console) -> Written:
-    """The data into the folder: all of them, or none."""
+    """Writes all data into the folder. A failure leaves nothing behind."""
     began = time.monotonic()
     with console.status("[dim]Writing the year as RDF[/dim]"):
         try:
@@ -78,7 +82,7 @@ def _write(folder: Path, tables_at: Path, console: Console) -> Written:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """The folder to fill: the user's, or one that goes away."""
+    """Yields the folder to fill: the user's, or a temporary one that is deleted at the end."""
     if keep is not None:
         yield empty_folder(keep)
         return
@@ -91,7 +95,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _run(run_app: RunApp, app: App, board: Board, wish: Wish, console: Console) -> Summary:
-    """The app to its end, with its results on the board only."""
+    """Runs the app to its end, with results on the board only."""
     options = replace(app.options, out=STDOUT, master=wish.master)
     display = Live(board, console=console, refresh_per_second=8) if console.is_terminal else None
     show = PlainLines(console, time.monotonic)
@@ -131,7 +135,7 @@ def _inventory(written: Written, seconds: float) -> str:
 
 
 def _next(keep: Path | None) -> str:
-    """What a user may do now."""
+    """Returns a hint how to continue after the demo."""
     if keep is None:
         return "\nTo play with the data and the queries: [bold]levada demo --keep DIR[/bold]"
     app = shlex.quote(str(keep / APP))

@@ -1,5 +1,5 @@
-"""Errors for people: one message on standard error, an exit code, and no stack trace unless
-``--debug`` asks for it.
+"""Errors and warnings for people: one message on standard error and an exit code. ``--debug`` adds
+the stack trace.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ FAILURE = 1
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an error; the query that it is about stands before it.
+    """Returns the message of an error, preceded by the name of the query that caused it.
 
     >>> from levada.errors import UsageError
     >>> message_of(UsageError("No."))
     'No.'
     """
-    # a note of several lines is a task's trace
+    # a note of several lines is the stack trace of a task
     notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note)
     if isinstance(error, LevadaError):
         return notes + str(error)
@@ -33,7 +33,7 @@ def message_of(error: BaseException) -> str:
 
 
 def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> int:
-    """Prints an error and returns the exit code that it stands for."""
+    """Prints an error and returns its exit code."""
     with suppress(OSError):
         if debug:
             traceback.print_exception(error, file=to or sys.stderr)
@@ -43,14 +43,16 @@ def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> in
 
 
 def warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """A warning is a sentence on standard error; where it came up says nothing to a user. One that
-    cannot be written (a log on a full disk) ends no run.
+    """Prints a warning as a sentence on standard error, without its place in the code. A warning
+    that cannot be written (a full disk) is dropped, so that the run continues.
     """
     with suppress(OSError):
         _say(str(message), sys.stderr)
 
 
 def _say(sentence: str, to: TextIO | None) -> None:
-    """A line; without standard error (``2>&-``) nowhere, since ``print`` would take the other."""
+    """Prints a line. Without standard error (``2>&-``) it prints nothing, since ``print`` would use
+    standard output.
+    """
     if to is not None:
         print(f"levada: {sentence}", file=to)

@@ -1,12 +1,12 @@
-"""``levada explain``: queries at one of their stages, as the stage's stable text or as JSON.
+"""``levada explain``: queries at one of their stages, as the stable text of the stage or as JSON.
 
-ast        the syntax tree                             syntax.show, cql.ast.show_script
-algebra    the translation, before any rule            algebra.show
-optimized  after entailment and the optimizer's rules  algebra.show
-physical   the operators, with stages and exchanges    plan/lowering/show
-topology   what all queries share, and who uses what   plan/topology/show
+    ast        the syntax tree                             syntax.show, cql.ast.show_script
+    algebra    the translation, before any rule            algebra.show
+    optimized  after entailment and the optimizer's rules  algebra.show
+    physical   the operators, with stages and exchanges    plan/lowering/show
+    topology   shared operators and the queries of each    plan/topology/show
 
-A query is prepared as the engine prepares it (``engine/prepare``).
+A query is prepared as the engine prepares it (``engine/query_pipeline``).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _TERMS = get_args(Term)
 
 
 def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Iterator[str]:
-    """Queries of an application at a stage: a text each, or one of what they share. Raises
+    """Yields a text for each query at a stage, or one text of the shared topology. Raises
     ``UsageError`` and ``QueryError``.
     """
     known_names = [query.name for query in app.queries]
@@ -76,8 +76,8 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
 
 
 def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
-    """A topology that was written as JSON, shown again. Raises ``UsageError``."""
-    if stage not in ("physical", "topology"):  # the first is what is taken if nothing is said
+    """Returns the text of a topology that was written as JSON. Raises ``UsageError``."""
+    if stage not in ("physical", "topology"):  # physical is the default of --stage
         raise UsageError(
             f"{path} is a topology, and has no other stage: not {stage}.",
             hint="Say --stage topology.",
@@ -89,7 +89,9 @@ def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
 
 
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
-    """What these queries share in a mode, and why not more. Raises ``UsageError``."""
+    """Returns which operators these queries share in a mode, and why they do not share more. Raises
+    ``UsageError``.
+    """
     queries, topology = _share_queries(app, names, sharing_of(mode))
     roots = {name: query.physical.root for name, query in queries.items()}
     options = {name: query.asked.options for name, query in queries.items()}
@@ -102,10 +104,10 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
 
 
 def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
-    """What the queries on a checkpoint share, with what was measured. Raises
+    """Returns which operators the queries on a checkpoint share, with measured figures. Raises
     ``CheckpointError``.
     """
-    # here: to explain a query the data path is not loaded
+    # imported here: other stages do not load the data path
     from levada.engine.status.sharing_report import read_sharing_report, show_run
 
     run = read_sharing_report(checkpoint)
@@ -115,12 +117,13 @@ def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
 
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
-    """How the epochs of a run were placed, with what was predicted and what it took, where their
-    tasks went, how rows get along each edge, who has sent to whom, what bounds them, and to which
-    processors they are bound; also drawn as a ``picture``. Raises ``CheckpointError`` and
-    ``UsageError``.
+    """Describes how the epochs of a run were placed, predicted beside measured.
+
+    The text has the executors of tasks, the transport along each edge, the traffic between tasks,
+    the bottleneck, and the processors to which tasks are bound. ``picture``: an SVG file to draw.
+    Raises ``CheckpointError`` and ``UsageError``.
     """
-    # here: to explain a query the data path is not loaded
+    # imported here: other stages do not load the data path
     from levada.cli.placement import traffic_text
     from levada.cli.status import places
     from levada.engine.placement.edge_transport import edge_rows, read_edges
@@ -149,7 +152,7 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
     lines = [*execution_status.sentences(costs), *places(status)]
     for table in execution_status.candidates(costs):
         lines += traffic_text.align(table)
-    if costs.parts:  # else nothing has been measured by parts yet
+    if costs.parts:  # empty until an epoch is measured by parts
         lines += traffic_text.align([execution_status.PART, *execution_status.rows(costs)])
     if edges:
         lines += traffic_text.align(edge_rows(edges), 3)
@@ -157,14 +160,14 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
 
 
 def _prepare_queries(app: App, stage: str) -> list[Prepared]:
-    """The queries; for their trees nothing needs to be known of streams and data."""
+    """Prepares the queries. A syntax tree needs no facts about streams and data."""
     if stage == "ast":
         return [prepare(asked, NameScope()) for asked in queries_of(app)]
     return prepare_app(app, known_to(app))
 
 
 def _stage_text(query: Prepared, stage: str) -> tuple[Any, str]:
-    """A query at a stage: the value and its text."""
+    """Returns the value and the text of a query at a stage."""
     match stage:
         case "ast":
             unit = query.ast
@@ -186,13 +189,13 @@ def _stage_text(query: Prepared, stage: str) -> tuple[Any, str]:
 
 
 def _forms(app: App) -> Sequence[FormStatus]:
-    """What joins whose form is chosen have told, if the application has run on a checkpoint of this
-    machine.
+    """Returns the measured costs of joins whose form is automatic; () without a local checkpoint of
+    an earlier run.
     """
     folder = Path(app.options.checkpoint or "")
     if app.options.join != JoinForm.AUTO or not (folder / "levada.json").exists():
         return ()
-    # here: to explain a query the data path is not loaded
+    # imported here: other stages do not load the data path
     from levada.engine.status.status import read_status
 
     return read_status(folder).forms
@@ -208,7 +211,9 @@ def _measured_text(one: FormStatus) -> str:
 def _share_queries(
     app: App, names: Sequence[str], mode: Sharing = DEFAULT
 ) -> tuple[dict[str, Prepared], Topology]:
-    """These queries, and those that make what they read, in their order; and their topology."""
+    """Returns these queries and those that make their streams, in dependency order, and their
+    topology.
+    """
     known = known_to(app)
     queries = {query.asked.name: query for query in prepare_app(app, known)}
     chosen: set[str] = set()
@@ -224,7 +229,9 @@ def _share_queries(
 
 
 def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
-    """What these queries share, and those that make what they read."""
+    """Returns the topology of these queries and of those that make their streams, as text or
+    JSON.
+    """
     queries, topology = _share_queries(app, names)
     partitions = cores(app.options.master or "local[*]")
     if not as_json:
@@ -248,8 +255,8 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def tree(value: Any) -> Any:
-    """A tree of dataclasses and structs as JSON-able values: each an object with its class under
-    "type".
+    """Converts a tree of dataclasses and structs to JSON-able values. Each is an object with its
+    class under "type".
 
     >>> from levada.plan.logical.nodes import InWindow
     >>> tree((InWindow(0), None))

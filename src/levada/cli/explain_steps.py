@@ -1,7 +1,7 @@
-"""``levada explain --steps``: what the optimizer's rules do to a query, one after the other.
+"""``levada explain --steps``: the effect of the optimizer's rules on a query, one after the other.
 
-The algebra stands first; then each rule with the time that it took, and below it the algebra that
-it made, where it changed something: what stands above is what it was made from.
+The text begins with the algebra. Each rule follows with its time and, if it changed the algebra,
+the result. The input of a rule is the last algebra above it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from levada.plan.optimizer.pipeline import Step, trace_rules
 
 
 def explain_steps(optimize: Callable[[], object], *, as_json: bool) -> str:
-    """The steps of all that is optimized while ``optimize`` runs, as text or as JSON."""
+    """Runs ``optimize`` and returns the steps of all optimizations in it, as text or as JSON."""
     with trace_rules(time.perf_counter) as steps:
         optimize()
     if as_json:
@@ -35,7 +35,7 @@ def _lines(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _record(step: Step) -> dict[str, object]:
-    """A step; what it left as it was has no texts."""
+    """Returns a step as JSON-able values; the texts are absent if the rule changed nothing."""
     record: dict[str, object] = {"rule": step.rule, "ms": round(1000 * step.seconds, 3)}
     if step.after is not step.before:
         record |= {"before": show(step.before), "after": show(step.after)}

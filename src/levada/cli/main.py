@@ -1,7 +1,8 @@
-"""``levada``: the commands and their options. Exit codes: 0 done, 2 wrong use or query, 1 failure,
-3 nothing of some stream was read.
+"""``levada``: the commands and their options. Exit codes: 0 done, 1 failure, 2 wrong use or query,
+3 nothing of some stream was read, 4 another engine took over the checkpoint.
 
-Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
+Each command turns its arguments into values such as ``CommandArguments`` and ``Mode`` and calls the
+module of its name.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _run(
     watch: o.Watch = False,
     times: o.Times = None,
 ) -> None:
-    """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
+    """Run queries over streams, until Ctrl-C or, with --once, to the end of the available data.
 
     Results go to standard output (unless every query has a --to) or --out, all else to standard
     error.
@@ -154,10 +155,10 @@ def _explain(
     picture: w.Picture = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show what becomes of queries: their syntax trees, algebra or operators, or the topology that
-    they share.
+    """Show queries as syntax trees, algebra or operators, or the topology that they share.
 
-    With --app a query is a file, or the name of one of the application's; none are all of them.
+    With --app a query is a file, or the name of a query of the application; without a name all are
+    shown.
     """
     from levada.cli.explain import (
         explain,
@@ -212,8 +213,8 @@ def _profile(
 @app.command("shell", epilog="[bold]Example[/bold]\n\nlevada shell --stream temp=temp.nt")
 @takes_queries
 def _shell(arguments: CommandArguments) -> None:
-    """Type queries over streams that are there, and see their answers; QUERY files and those of
-    --app are known by their names.
+    """Type queries over streams and see their answers. QUERY files and queries of --app are
+    available by their names.
     """
     from levada.cli.shell.start import shell
 
@@ -223,8 +224,8 @@ def _shell(arguments: CommandArguments) -> None:
 
 @app.command("sample", epilog="[bold]Example[/bold]\n\nlevada sample trips.csv")
 def _sample(file: o.TableFile, mapping: o.AsMapping = False, debug: o.Debug = False) -> None:
-    """Look at a CSV or NDJSON file, and print the --stream option that reads it: types, separator,
-    the column of times and how they are written.
+    """Look at a CSV or NDJSON file and print the --stream option that reads it: types, separator,
+    the column of times and their format.
     """
     from levada.cli.help.sample_table import sample
 
@@ -238,7 +239,7 @@ def _status(
     live: Live = False,
     debug: o.Debug = False,
 ) -> None:
-    """Show what the queries on a checkpoint have given, what they wait for, and why there may be no
+    """Show the results of the queries on a checkpoint, what they wait for, and why a query has no
     result.
     """
     from levada.cli.status import status
@@ -253,8 +254,8 @@ def _status(
 
 @app.command("verify", epilog="[bold]Example[/bold]\n\nlevada verify state")
 def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
-    """Check every file of a checkpoint against its hashes: exit code 0 if all are as they were
-    written, else 1.
+    """Check every file of a checkpoint against its hashes. The exit code is 0 if all files are
+    undamaged, else 1.
     """
     from levada.cli.status import verify
 
@@ -263,8 +264,9 @@ def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
 
 @app.command("rollback", epilog="[bold]Example[/bold]\n\nlevada rollback state")
 def _rollback(checkpoint: o.CheckpointFolder, to: To = None, debug: o.Debug = False) -> None:
-    """Go back to the manifest before the last one, whose state is damaged; no engine may be
-    running. The next run does the last epoch again: nothing is published twice or otherwise.
+    """Go back to the manifest before the last one, whose state is damaged. No engine may run
+    meanwhile. The next run repeats the last epoch: nothing is published twice, and the results are
+    the same.
     """
     from levada.cli.status import rollback
 
@@ -277,8 +279,8 @@ serving.add_commands(app)
 
 @app.command("warm")
 def _warm(debug: o.Debug = False) -> None:
-    """Compile all kernels for this machine, so that no run waits for it: half a minute to two, once
-    for each version.
+    """Compile all kernels for this machine, so that no run waits for it. It takes half a minute to
+    two minutes, once for each version.
     """
     from levada.cli.progress import compile_kernels
 
@@ -291,7 +293,7 @@ app.add_typer(placing.graph)
 
 @app.command("demo", epilog="[bold]Examples[/bold]\n\nlevada demo\n\nlevada demo --keep nyc")
 def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) -> None:
-    """A year of New York's flights and weather as RDF streams, and three queries over them; needs
+    """Run three queries over a year of New York's flights and weather as RDF streams; needs
     levada\\[demo].
     """
     from levada.cli.demo_command import Wish, demo
@@ -301,7 +303,7 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
 
 @app.command("help", epilog="[bold]Example[/bold]\n\nlevada help streams")
 def _help(topic: o.Topic = None, debug: o.Debug = False) -> None:
-    """Tell of streams (their options), formats, dialects or windows; or of a command."""
+    """Show help on streams (their options), formats, dialects or windows, or on a command."""
     from levada.cli.help.help_topics import TOPICS, tell
 
     if topic is None:
@@ -349,7 +351,7 @@ def _version() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; gives the exit code. ``arguments``: the process's unless given."""
+    """Runs the command line and returns the exit code. ``arguments`` None: those of the process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     try:

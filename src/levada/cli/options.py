@@ -1,4 +1,4 @@
-"""The options of the commands, as types for Typer: a name, a help text, a panel each."""
+"""The options of the commands as types for Typer: a name, a help text and a panel each."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MEANING, RUNNING = "Meaning of queries", "Running"
 
 
 def _format(word: str) -> str:
-    """The word of a result format. Raises ``UsageError`` with the one that may be meant."""
+    """Checks the word of a result format. Raises ``UsageError`` with the nearest word."""
     if word not in list(Format):
         raise UsageError(f"--format: there is no format {word}.", hint=meant(word))
     return word
 
 
 def _sharing(word: str) -> str:
-    """The word of a mode of sharing. Raises ``UsageError`` with the one that may be meant."""
+    """Checks the word of a sharing mode. Raises ``UsageError`` with the nearest word."""
     return str(sharing_of(word))
 
 
 def _many(option: str, most: str) -> Any:
-    """An option that says the most of something."""
+    """Returns an option with an upper limit of ``most`` in an epoch."""
     return typer.Option(
         option,
         parser=lambda word: parse_count(word, option),
@@ -42,12 +42,12 @@ def _many(option: str, most: str) -> Any:
 
 
 def _partitions(word: str) -> int | str | None:
-    """How many partitions: a number, auto, cores. Raises ``UsageError``."""
+    """Parses a number of partitions: a number, auto or cores. Raises ``UsageError``."""
     return check_partitions(int(word) if word.isdecimal() else word)
 
 
 def _shape(word: str) -> str:
-    """How results are written: ``SHAPES``. Raises ``UsageError``."""
+    """Checks a word of ``SHAPES``, changes or state. Raises ``UsageError``."""
     if word not in SHAPES:
         raise UsageError(f"--as is changes or state, not {word}.", hint=near(word, SHAPES))
     return word

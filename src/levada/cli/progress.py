@@ -1,5 +1,5 @@
-"""The progress of a run on standard error: a live line on a terminal, else a line now and then,
-unless quiet is asked for.
+"""The progress of a run on standard error: a live line on a terminal, else a line now and then.
+``--no-progress`` suppresses it.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from levada.engine.status.summary import Progress
 STARTING = "Levada is starting"
 KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
 _LINE_INTERVAL = 5.0  # seconds between plain lines
-_SELDOM = 300.0  # seconds, where nobody has asked for them and no end is awaited
+_SELDOM = 300.0  # seconds, without --progress in a run that has no end
 _PATIENCE = 2.0  # seconds
 
 
 class Show(Protocol):
-    """Takes each moment of a run; ``close`` ends the display."""
+    """A display of a run's progress."""
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment."""
+        """Shows the present progress."""
 
     def close(self) -> None:
-        """Leaves the terminal clean."""
+        """Clears the terminal."""
 
 
 class LiveLine:
-    """One line that is drawn anew; gone at the end."""
+    """A line that is redrawn, and erased at the end."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, transient=True, auto_refresh=False)
         self._live.start()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment."""
+        """Shows the present progress."""
         self._live.update(Text(progress.line(), overflow="ellipsis", no_wrap=True), refresh=True)
 
     def close(self) -> None:
-        """Ends the display."""
+        """Erases the line."""
         self._live.stop()
 
 
 class Waiting:
-    """A line that says what is awaited, on a terminal, from the start until something else is to be
-    seen; ``over`` takes it away, as often as one likes.
+    """A line on a terminal that says what the start waits for, until another display takes over.
+    ``clear`` erases it and may be called repeatedly.
     """
 
     def __init__(self, console: Console) -> None:
@@ -58,25 +58,25 @@ class Waiting:
             self._status.start()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment of the start."""
+        """Shows the present step of the start."""
         if self._status is not None:
             self._status.update(f"[dim]{progress.awaits or STARTING}[/dim]")
 
     @property
     def shown(self) -> bool:
-        """Whether it is still there."""
+        """Returns whether the line is still on the terminal."""
         return self._status is not None
 
     def clear(self) -> None:
-        """Leaves the terminal clean."""
+        """Erases the line."""
         status, self._status = self._status, None
         if status is not None:
             status.stop()
 
 
 class PlainLines:
-    """A line now and then, for logs: the first after ``_PATIENCE``, the others twice as late each,
-    but no more than ``most`` seconds after one another. ``clock`` is in seconds.
+    """Lines for a log. The first appears after ``_PATIENCE``; each pause is twice the one before,
+    up to ``most`` seconds. ``clock`` is in seconds.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class PlainLines:
         self._next = clock() + self._pause
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment."""
+        """Prints the present progress if a line is due."""
         now = self._clock()
         if now >= self._next:
             self._pause = min(2 * self._pause, self._most)
@@ -96,11 +96,11 @@ class PlainLines:
             self._console.print(progress.line(), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Nothing is left to clean."""
+        """Does nothing: printed lines remain."""
 
 
 def compile_kernels(console: Console) -> None:
-    """Compiles the kernels that are not in the cache, says how far that is, and where they are."""
+    """Compiles the kernels that are not in the cache; prints the progress and the cache folder."""
     from levada import kernels
     from levada.core.cache_folder import kernel_folder
 
@@ -123,7 +123,9 @@ def compile_kernels(console: Console) -> None:
 
 
 class After:
-    """A display that follows the line of what is awaited. ``clock`` is in seconds."""
+    """A display that replaces the line of ``waiting`` after the start. ``make`` creates it;
+    ``clock`` is in seconds.
+    """
 
     def __init__(
         self,
@@ -139,7 +141,7 @@ class After:
         self._since: tuple[str, float] = ("", 0.0)
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment."""
+        """Shows the present progress."""
         if not progress.epochs and not self._made and self._waiting.shown:
             self._waiting(progress)
             return
@@ -151,8 +153,8 @@ class After:
             self._show(progress)
 
     def _say(self, awaits: str) -> None:
-        """Where no line is drawn anew, it is said once why it takes so long: that kernels are being
-        compiled, and what else is still awaited after ``_PATIENCE``.
+        """Prints once, on anything but a terminal, why the start takes long: at once for kernels
+        that are compiled, after ``_PATIENCE`` for anything else.
         """
         kernels = awaits.startswith("kernels")
         said = KERNELS if kernels else awaits
@@ -175,10 +177,10 @@ def choose(
     console: Console, wanted: bool | None, clock: Callable[[], float], *, shared: bool,
     ends: bool = False,
 ) -> Show | None:  # fmt: skip
-    """The display: live on a terminal, plain lines elsewhere, none if that is ``wanted``.
+    """Returns the display: a live line on a terminal, plain lines elsewhere, or None.
 
     ``shared``: results appear on the same terminal, which a live line would garble. ``wanted``
-    None: as the terminal is; plain lines become fewer with time then, unless the run ``ends``.
+    None: the terminal decides, and plain lines become rare unless the run ``ends``.
     """
     if wanted is False or (wanted is None and shared):
         return None

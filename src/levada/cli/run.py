@@ -1,4 +1,6 @@
-"""``levada run``: checks what only a run needs, calls the engine, and tells how it went."""
+"""``levada run``: checks the options that only a run has, calls the engine, and prints a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ LEASE, MIN_LEASE_MS = "10s", 3000  # the least is in ms
 
 @frozen
 class Mode:
-    """How to run: ``once`` reads what is there, ``keep_open`` leaves its windows open; ``progress``
-    None: as the terminal is. ``watch``: results as a live table. ``times``: how those of reports
-    are written, None as files have them, in the live table as ISO texts. ``keep``: how long they
-    stay for other processes ("": no longer than files need them). ``published``: they go to
-    standard output or into files, too. ``standby``: waits for its turn, for which the engine at
-    work must be silent for a ``lease``. ``endless``: streams may come, so it ends when it is told.
-    ``accept_changes``: options of streams may change the meaning of what windows hold.
+    """The options of a run that are not part of the application.
+
+    ``once``: reads the available data, then ends; ``keep_open`` leaves windows open at that end.
+    ``progress`` None: the terminal decides. ``watch``: shows results as a live table. ``times``:
+    the form of report times; None: as in files, ISO in the live table. ``keep``: how long results
+    stay for other processes ("": until files have them). ``published``: results also go to standard
+    output or files. ``standby``: waits until the engine at work is silent for a ``lease``.
+    ``endless``: runs on without streams, since clients may add some. ``accept_changes``: changed
+    options of streams may change the meaning of open windows.
     """
 
     once: bool = False
@@ -56,7 +60,7 @@ class Mode:
 
     @property
     def silence(self) -> float:
-        """The lease in seconds; 0: it does not wait. Raises ``UsageError``."""
+        """Returns the lease in seconds, 0 without ``standby``. Raises ``UsageError``."""
         if not self.standby:
             return 0.0
         if (lease := parse_duration(self.lease or LEASE)) < MIN_LEASE_MS:
@@ -66,7 +70,7 @@ class Mode:
 
 
 def check_run(app: App, mode: Mode) -> None:
-    """What holds for a run only. Raises ``UsageError``."""
+    """Checks the conditions that only a run has. Raises ``UsageError``."""
     if mode.keep_open and not mode.once:
         raise UsageError(
             "--keep-open is for --once.", hint="Without --once the windows stay open anyway."
@@ -85,7 +89,7 @@ def check_run(app: App, mode: Mode) -> None:
             f"The summary cannot be written to {app.options.summary}: it is a folder.",
             hint="Name a file.",
         )
-    if app.options.out == STDOUT and sys.stdout is None:  # as `>&-` leaves it
+    if app.options.out == STDOUT and sys.stdout is None:  # closed with `>&-`
         raise UsageError("There is no standard output for results.", hint="Say --out DIR.")
     _check_shown(app, mode)
 
@@ -104,13 +108,13 @@ def _check_standby(checkpoint: str | None, mode: Mode) -> None:
 
 
 def _check_added(checkpoint: str | None) -> None:
-    """Without query files, a checkpoint's queries that `levada add` has added are run. Raises
-    ``UsageError`` if there are none.
+    """Checks that `levada add` has added queries to the checkpoint, for a run without query files.
+    Raises ``UsageError``.
     """
     hint = "Give query files, or an app file with --app."
     if checkpoint is None:
         raise UsageError("There is no query.", hint=hint)
-    # here: a run with queries need not look
+    # imported here: a run with queries does not need it
     from levada.checkpoint.request_files import read_ledger
 
     if not read_ledger(folder_of(checkpoint)).added:
@@ -119,7 +123,7 @@ def _check_added(checkpoint: str | None) -> None:
 
 
 def _check_shown(app: App, mode: Mode) -> None:
-    """What holds for results that are for people. Raises ``UsageError``."""
+    """Checks the options that format results for people. Raises ``UsageError``."""
     if mode.times is not None and app.options.out != STDOUT:
         raise UsageError("--times is for standard output.", hint="Leave it, or --out, out.")
     if not mode.watch:
@@ -136,12 +140,12 @@ def _check_shown(app: App, mode: Mode) -> None:
 
 
 def run(app: App, mode: Mode) -> Summary:
-    """Runs an application to its end."""
+    """Runs an application to its end and returns its summary. Raises ``UsageError``."""
     check_run(app, mode)
     console = Console(stderr=True)
     waiting = Waiting(console) if mode.progress is not False and not mode.watch else None
     try:
-        # here: it takes a second to import, and a wrong use is to be told at once
+        # imported here: it takes a second, and a usage error is reported before
         from levada.cli.app.run_app import run_app
 
         if mode.watch:
@@ -159,10 +163,10 @@ def run_with(
     console: Console | None = None,
     waiting: Waiting | None = None,
 ) -> Summary:
-    """Runs an application with this engine, shows its progress, and tells at last how it went.
-    ``waiting``: what is shown already.
+    """Runs an application with this engine, shows its progress and prints the summary. ``waiting``:
+    the line that is already shown.
     """
-    # here: it loads the kernels
+    # imported here: it loads the kernels
     from levada.connectors.sinks.stdout_sink import StdoutSink
 
     console = console or Console(stderr=True)
@@ -199,7 +203,7 @@ def run_with(
 
 
 def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
-    """Runs an application whose results are a live table, which stays when it ends."""
+    """Runs an application with its results in a live table, which remains at the end."""
     from levada.cli.tables.table_cells import prefixes_of
     from levada.cli.tables.watch_results import Watching
 
@@ -225,27 +229,27 @@ def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
 
 
 def _print_summary(app: App, summary: Summary, console: Console) -> None:
-    """How a run went."""
+    """Prints the summary of a run, and writes it to the file of ``--summary``."""
     if app.options.summary is not None:
         write_summary(Path(app.options.summary), summary.to_json().encode() + b"\n")
-    console.print(summary, soft_wrap=not console.is_terminal)  # a line of a log stays a line
+    console.print(summary, soft_wrap=not console.is_terminal)  # a line of a log is not wrapped
 
 
 class Cleared:
-    """A sink before whose results something is taken from the terminal."""
+    """A sink that calls ``clear`` before each batch, to remove a line from the terminal."""
 
     def __init__(self, sink: Sink, clear: Callable[[], None]) -> None:
         self._sink, self._clear = sink, clear
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Publishes a batch as the sink does."""
+        """Clears the terminal and publishes a batch through the sink."""
         self._clear()
         return self._sink.publish(query, variables, epoch, batch)
 
 
 def write_summary(path: Path, data: bytes) -> None:
-    """A file is there whole or not at all; a pipe, a device or what is open already (/dev/stderr)
-    is written to, not replaced.
+    """Writes a file atomically. A pipe, a device or an open file (/dev/stderr) is written to, not
+    replaced. Raises ``SinkError``.
     """
     opened = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
     if not opened and (path.is_file() or not path.exists()):

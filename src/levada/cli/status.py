@@ -1,6 +1,6 @@
-"""What a checkpoint says of itself. ``levada status``: what its queries have given and what they
-wait for; ``levada verify``: whether its files are as they were written. Both work while an engine
-runs on it.
+"""Reports on a checkpoint. ``levada status`` shows the results of its queries and what they wait
+for; ``levada verify`` checks its files; ``levada rollback`` returns to an earlier manifest. The
+first two work while an engine runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
 
 
 def verify(checkpoint: Path) -> None:
-    """Prints what a look at all files of a checkpoint gave; with damage it ends with code 1."""
+    """Prints the result of a check of all files of a checkpoint. Exits with code 1 if files are
+    damaged.
+    """
     columns = (SpinnerColumn(), BytesColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
@@ -70,7 +72,9 @@ def verify(checkpoint: Path) -> None:
 
 
 def rollback(checkpoint: Path, to: int | None) -> None:
-    """Goes back to the manifest before the last one, and says so."""
+    """Returns a checkpoint to the manifest of epoch ``to`` (None: the one before the last) and
+    prints a message.
+    """
     epoch = back(checkpoint, to, wall=wall_clock_ms())
     print(
         f"{checkpoint} is as after epoch {epoch:,}. The next run does epoch {epoch + 1:,} again, "
@@ -79,7 +83,7 @@ def rollback(checkpoint: Path, to: int | None) -> None:
 
 
 def show_report(report: store.Report) -> RenderableType:
-    """What was found, for people, by kind of file."""
+    """Returns the result of a check as a table, a row for each kind of file."""
     kinds = dict.fromkeys(f.item.kind for f in report.found)
     rows = []
     for kind in kinds:
@@ -93,7 +97,9 @@ def show_report(report: store.Report) -> RenderableType:
 
 
 def tell(status: Status) -> dict[str, object]:
-    """The status as JSON-able values; a watermark is ms, null before any element, "end" at last."""
+    """Returns the status as JSON-able values. A watermark is in ms, null before any element, "end"
+    after the last.
+    """
     streams = {
         name: {
             "watermark": _time(s.watermark),
@@ -141,7 +147,9 @@ def tell(status: Status) -> dict[str, object]:
 
 
 def _read(static: Loaded) -> dict[str, object]:
-    """What was read of static data, with the number of new files of imprints."""
+    """Returns the load of static data as JSON-able values; ``imprints`` is the number of new
+    imprint files.
+    """
     return msgspec.structs.asdict(static) | {"imprints": len(static.imprints)}
 
 
@@ -150,7 +158,9 @@ def _time(ms: int) -> int | str | None:
 
 
 def show(status: Status) -> RenderableType:
-    """The status for people: a table of streams, one of queries, and the patterns of each query."""
+    """Returns the status for people: tables of streams, queries, patterns and charges, and
+    remarks.
+    """
     end = ", ended" if status.ended else ""
     streams = [
         (
@@ -209,13 +219,13 @@ def show(status: Status) -> RenderableType:
 
 
 def _charges(query: QueryStatus) -> tuple[str, ...]:
-    """The charges of a query: CPU seconds, rows of its operators, bytes of state."""
+    """Returns the charges of a query: CPU seconds, rows of its operators, bytes of state."""
     kept = "-" if query.state_bytes is None else f"{query.state_bytes:,}"
     return f"{query.cpu_seconds:,.2f}", f"{query.rows:,}", kept
 
 
 def describe_sharing(status: Status) -> Iterator[str]:
-    """What each query has in common with others."""
+    """Yields a sentence for each query that shares operators with others."""
     for query in status.queries:
         if query.shares:
             partners = ", ".join(f"{one.operator} with {one.queries - 1:,}" for one in query.shares)
@@ -223,7 +233,7 @@ def describe_sharing(status: Status) -> Iterator[str]:
 
 
 def ends(status: Status) -> Iterator[str]:
-    """Until when queries report that have an end, and which have ended."""
+    """Yields sentences about queries that have an end, and about queries that have ended."""
     for query in status.queries:
         if query.until is not None:
             yield f"{query.name}: reports until {instant(query.until)}, and leaves then."
@@ -232,7 +242,7 @@ def ends(status: Status) -> Iterator[str]:
 
 
 def drivers(status: Status) -> Iterator[str]:
-    """Who is at work and with what trouble, and who waits for its place."""
+    """Yields sentences about the driver at work and its troubles, and about standbys."""
     if (at := status.active) is not None:
         yield f"At work: process {at.pid} on {at.host}, since {instant(at.since)}."
     if status.lost:
@@ -259,7 +269,7 @@ def _oldest_text(output: OutputStatus) -> str:
 
 
 def _output_text(output: OutputStatus) -> Iterator[str]:
-    """Why an output is behind, and who waits for it."""
+    """Yields why an output is behind, and whether the intake waits for it."""
     if output.note:
         yield output.note
     if output.why:
@@ -269,8 +279,8 @@ def _output_text(output: OutputStatus) -> Iterator[str]:
 
 
 def places(status: Status) -> Iterator[str]:
-    """Where work goes: what became of a placement, how blobs went from task to task, and to which
-    processors tasks are bound.
+    """Yields sentences about the placement, the transport of blobs between tasks, and the
+    processors of tasks.
     """
     if status.placed is not None:
         yield describe_placement(status.placed)
@@ -281,7 +291,7 @@ def places(status: Status) -> Iterator[str]:
 
 
 def describe_placement(status: PlacedStatus) -> str:
-    """What became of a placement, in a sentence or two.
+    """Describes the state of a placement in a sentence or two.
 
     >>> describe_placement(PlacedStatus("p.json", 2))
     'Placed by p.json: no task has run on executors yet.'
@@ -302,7 +312,7 @@ def describe_placement(status: PlacedStatus) -> str:
 
 
 def executors(status: ExecutorsStatus) -> str:
-    """Which executors there are, and whether partitions stay on theirs.
+    """Describes the executors, and whether partitions stay on theirs.
 
     >>> executors(ExecutorsStatus(4, 4, 200, 197))
     'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
@@ -315,7 +325,7 @@ def executors(status: ExecutorsStatus) -> str:
 
 
 def _balance(balance: BalanceStatus) -> Iterator[RenderableType]:
-    """The loads of the last round, and what was decided of late."""
+    """Yields the loads of the last round, and the latest decisions."""
     yield Text(
         f"Balance after epoch {balance.epoch - 1:,}: {balance.partitions} partitions, the busiest "
         f"took {balance.ratio:g} times the mean."

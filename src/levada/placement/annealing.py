@@ -1,14 +1,13 @@
 """Simulated annealing over placements: tasks move to other machines, or two change places.
 
-What is made small is the cost (what is sent, times the distance of machines, by all that is sent)
-plus a price for each bit by which the loads' deviation is above its bound, so the way from one good
-placement to another may lead through one that is out of balance. What is given back is the cheapest
-placement within the bound that was met, looked at once a sweep. At most ``moves`` tasks end up
-elsewhere than ``before`` had them.
+The objective is the cost (messages times the distance of their machines, by all messages) plus a
+price for the loads' deviation above its bound. So the search may pass through unbalanced
+placements. Once a sweep the placement is compared with the cheapest one within the bound, which is
+the result. At most ``moves`` tasks differ from ``before``.
 
 Loads and messages are fractions of their sums. Cost: 50 to 100 ns a step at a few neighbours a
-task. The state is that of the arrays given; the kernel is a function of these and the generator.
-All compiled functions stand in this file, as numba's cache looks at no other.
+task. The kernels are functions of the arrays and the generator. All compiled functions are in this
+file, since numba's cache checks no other.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Table = npt.NDArray[np.float64]
 
 
 def compile_loop(function: F) -> F:
-    """A loop for numba, kept on disk unless it checks its indexes."""
+    """Compiles a loop with numba; caches it on disk unless indexes are checked."""
     dispatcher = numba.njit(nogil=True)(function)
     if dispatcher is not function and not numba.config.BOUNDSCHECK:
         cache_compiled(dispatcher)
@@ -36,8 +35,9 @@ def compile_loop(function: F) -> F:
 
 
 class Net(NamedTuple):
-    """The graph by neighbours: those of task v are at ``first[v]`` to ``first[v + 1]``; ``out`` is
-    sent to, ``back`` is received from each. ``load``: of each task. ``apart``: of machines.
+    """The graph by neighbours. Those of task v are at ``first[v]`` to ``first[v + 1]`` of
+    ``other``; ``out`` is sent to each, ``back`` received from each. ``load``: of each task.
+    ``apart``: distances of machines.
     """
 
     first: Longs
@@ -49,8 +49,9 @@ class Net(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """``most``: the greatest deviation (the root of the sum of squares around the mean); ``price``
-    of a unit above it; at most ``moves`` tasks elsewhere than ``before`` (-1: anywhere is right).
+    """``most``: the greatest deviation (the root of the sum of squares around the mean). ``price``:
+    of a unit above it. At most ``moves`` tasks may differ from ``before`` (-1: the task may be
+    anywhere).
     """
 
     most: float
@@ -67,7 +68,9 @@ class Crew(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """``sweeps`` of a step for each task, from the temperature ``hot`` to ``cold``."""
+    """The schedule: ``sweeps`` of a step for each task, from the temperature ``hot`` to
+    ``cold``.
+    """
 
     sweeps: int
     hot: float
@@ -76,7 +79,7 @@ class Heat(NamedTuple):
 
 @compile_loop
 def gain(net: Net, place: Ints, v: int, b: int) -> float:
-    """What the cost changes by if task v goes to machine b."""
+    """Returns the change of the cost if task v goes to machine b."""
     a = place[v]
     change: float = 0.0
     for j in range(net.first[v], net.first[v + 1]):
@@ -88,7 +91,7 @@ def gain(net: Net, place: Ints, v: int, b: int) -> float:
 
 @compile_loop
 def deviation(load: Doubles) -> float:
-    """The root of the sum of the squares around the mean."""
+    """Returns the root of the sum of the squares around the mean."""
     mean = load.sum() / load.size
     square = 0.0
     for each in load:
@@ -98,13 +101,13 @@ def deviation(load: Doubles) -> float:
 
 @compile_loop
 def squares(load: Doubles, a: int, b: int, weight: float) -> float:
-    """What the sum of squares changes by if ``weight`` goes from machine a to b."""
+    """Returns the change of the sum of squares if ``weight`` goes from machine a to b."""
     return float(2.0 * weight * (load[b] - load[a] + weight))
 
 
 @compile_loop
 def target(net: Net, place: Ints, v: int, rng: np.random.Generator) -> int:
-    """A machine for task v: mostly that of a neighbour, else any."""
+    """Draws a machine for task v: mostly that of a neighbour, else any."""
     degree = net.first[v + 1] - net.first[v]
     if degree and rng.random() < 0.75:
         return int(place[net.other[net.first[v] + int(rng.random() * degree)]])
@@ -113,7 +116,7 @@ def target(net: Net, place: Ints, v: int, rng: np.random.Generator) -> int:
 
 @compile_loop
 def partner(place: Ints, machine: int, tries: int, rng: np.random.Generator) -> int:
-    """Some task on a machine, or -1."""
+    """Draws a task on a machine; -1 if ``tries`` draws hit none."""
     for _ in range(tries):
         u = int(rng.random() * place.size)
         if place[u] == machine:
@@ -123,20 +126,20 @@ def partner(place: Ints, machine: int, tries: int, rng: np.random.Generator) -> 
 
 @compile_loop
 def strays(rule: Rule, v: int, a: int, b: int) -> int:
-    """By how much more tasks are elsewhere than before if task v goes from a to b."""
+    """Returns the change of the number of tasks away from ``before`` if task v goes from a to b."""
     home = rule.before[v]
     return 0 if home < 0 else int(b != home) - int(a != home)
 
 
 @compile_loop
 def above(square: float, most: float) -> float:
-    """How far the deviation is above its bound."""
+    """Returns how far the deviation is above its bound."""
     return max(float(np.sqrt(max(square, 0.0))) - most, 0.0)
 
 
 @compile_loop
 def sweep(net: Net, crew: Crew, rule: Rule, heat: float, rng: np.random.Generator) -> float:
-    """A step for each task; changes ``crew``, gives what the cost changed by."""
+    """Tries a step for each task; changes ``crew`` and returns the change of the cost."""
     place, load = crew.place, crew.load
     n, machines = place.size, load.size
     gone = 0
@@ -175,8 +178,8 @@ def sweep(net: Net, crew: Crew, rule: Rule, heat: float, rng: np.random.Generato
 def anneal(
     net: Net, start: Ints, rule: Rule, heat: Heat, rng: np.random.Generator
 ) -> tuple[Ints, float]:
-    """The best placement within the bound that was met on the way from ``start``, and what its cost
-    is above that of the start; infinity, with the last one, if none was within it.
+    """Returns the cheapest placement within the bound on the way from ``start``, and its cost less
+    that of the start. If none was within the bound, returns the last one and infinity.
     """
     place, best = start.copy(), start.copy()
     least, cost = np.inf, 0.0
@@ -195,8 +198,11 @@ def anneal(
 
 @compile_loop
 def attach(net: Net, order: Ints, room: float, near: bool) -> Ints:
-    """The tasks in an order, each to the machine with room that it sends the most to and receives
-    the most from (``near``), else to the one that has the least; ``room`` is of load.
+    """Places the tasks in an order, each on a machine with ``room`` of load.
+
+    With ``near`` the machine is the one with the most messages to and from the task. Else, and
+    among equals, it is the one with the least assigned weight. Without room anywhere it is the
+    least loaded one.
     """
     n, machines = net.load.size, net.apart.shape[0]
     place = np.full(n, -1, np.int32)

@@ -1,4 +1,4 @@
-"""Placers that look little or not at all at what is sent: what the others are compared with."""
+"""Placers that ignore most or all of the messages: baselines for the others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from levada.placement.send_graph import SendGraph
 
 
 def uniform(problem: Problem) -> Ints:
-    """KATTS' baseline: the task's number modulo the machines; its place in the graph where names
-    are no numbers.
+    """Places by KATTS' baseline: the task's number modulo the machines. Without numbers as names
+    the position in the graph counts.
 
     >>> graph = SendGraph(("14", "3"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> uniform(Problem(graph, 12)).tolist()
@@ -22,28 +22,32 @@ def uniform(problem: Problem) -> Ints:
 
 
 def numbers(graph: SendGraph) -> Ints:
-    """The tasks' names as numbers, or their places."""
+    """Returns the tasks' names as numbers, or their positions."""
     plain = all(task.isascii() and task.isdigit() and len(task) < 10 for task in graph.tasks)
     return np.array(list(map(int, graph.tasks)) if plain else range(len(graph.tasks)), np.int32)
 
 
 def place_evenly(problem: Problem) -> Ints:
-    """As many tasks to each machine, drawn by lot: 1 - 1/machines of all is sent across them."""
+    """Places as many tasks on each machine, at random: 1 - 1/machines of all messages cross
+    machines.
+    """
     n = len(problem.graph.tasks)
     order = np.random.default_rng(problem.seed).permutation(n)
     return (order % problem.machines).astype(np.int32)
 
 
 def round_robin(problem: Problem) -> Ints:
-    """In turn, in the order of the flow: a task, then what it sends the most to, and so on."""
+    """Places tasks in turn, in the order of the flow: a task, then the receiver of most of its
+    messages, and so on.
+    """
     place = np.empty(len(problem.graph.tasks), np.int32)
     place[flow(problem.graph)] = np.arange(place.size) % problem.machines
     return place
 
 
 def first_fit(problem: Problem) -> Ints:
-    """In the order of the flow, each to the first machine with room for it; room is an equal share
-    and 3 %. What fits nowhere goes to the emptiest.
+    """Places tasks in the order of the flow, each on the first machine with room: an equal share
+    and 3 %. Without room anywhere a task goes to the emptiest machine.
     """
     loads = problem.graph.loads(problem.load).astype(np.float64)
     room = np.full(problem.machines, 1.03 * loads.sum() / problem.machines)
@@ -57,7 +61,9 @@ def first_fit(problem: Problem) -> Ints:
 
 
 def flow(graph: SendGraph) -> list[int]:
-    """The tasks depth first, from those that receive nothing, along what carries the most."""
+    """Returns the tasks depth first, from those that receive nothing, along the edges with the most
+    rows.
+    """
     order = np.lexsort((graph.rows, graph.source))
     first = np.searchsorted(graph.source[order], np.arange(len(graph.tasks) + 1)).tolist()
     targets = graph.target[order].tolist()
@@ -75,7 +81,7 @@ def flow(graph: SendGraph) -> list[int]:
 
 
 def by_weight(net: Net) -> Ints:
-    """The tasks from the one that sends and receives the most; ties as they stand."""
+    """Returns the tasks by messages sent and received, largest first; ties keep their order."""
     whole = np.add.reduceat(np.append(net.out + net.back, 0.0), net.first[:-1])
     whole[net.first[1:] == net.first[:-1]] = 0.0
     return np.argsort(-np.maximum(whole, net.load), kind="stable").astype(np.int32)

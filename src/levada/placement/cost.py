@@ -1,8 +1,8 @@
-"""What a placement costs, by the definitions of KATTS.
+"""The cost of a placement, by the definitions of KATTS.
 
-*Share*: what is sent between tasks on different machines, by all that is sent. *Load* of a machine:
-what its tasks receive, from near or far. *RSD*: the sample standard deviation of the machines'
-loads by their mean. Sums are those of integers, so they are exact.
+*Share*: the messages between tasks on different machines, by all messages. *Load* of a machine: the
+messages that its tasks receive, from near or far. *RSD*: the sample standard deviation of the
+machines' loads by their mean. Sums are of integers, so they are exact.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from levada.core.frozen import frozen
 from levada.placement.send_graph import Load, SendGraph, Unit
 
 VAIN, MIN_TASKS_PER_MACHINE = 0.9, 4
-"""What part of what lots leave across machines a placement leaves that gains nothing to speak of;
-fewer tasks a machine say nothing.
+"""A placement is useless if its share exceeds ``VAIN`` times that of a random one. With fewer than
+``MIN_TASKS_PER_MACHINE`` tasks a machine nothing is concluded.
 """
 
 
@@ -31,7 +31,7 @@ class Score:
 
 
 def share(graph: SendGraph, place: Ints, unit: Unit = "rows") -> float:
-    """The share of what is sent that crosses machines; 0 if nothing is sent.
+    """Returns the share of messages that crosses machines; 0 if nothing is sent.
 
     >>> graph = SendGraph(("r", "a"), *np.array([[0, 1], [1, 0]], np.int32), np.array([3, 1]))
     >>> share(graph, np.array([0, 1], np.int32)), share(graph, np.array([1, 1], np.int32))
@@ -44,7 +44,7 @@ def share(graph: SendGraph, place: Ints, unit: Unit = "rows") -> float:
 
 
 def between(graph: SendGraph, place: Ints, machines: int, unit: Unit = "rows") -> Doubles:
-    """The share of what is sent that goes from each machine to each: rows are senders.
+    """Returns the share of messages from each machine (a row) to each.
 
     >>> graph = SendGraph(("r", "a"), *np.array([[0, 1], [1, 0]], np.int32), np.array([3, 1]))
     >>> between(graph, np.array([0, 1], np.int32), 2).tolist()
@@ -57,12 +57,12 @@ def between(graph: SendGraph, place: Ints, machines: int, unit: Unit = "rows") -
 
 
 def machine_loads(graph: SendGraph, place: Ints, machines: int, load: Load = "rows") -> Doubles:
-    """The load of each machine."""
+    """Returns the load of each machine."""
     return np.bincount(place, graph.loads(load), machines).astype(np.float64)
 
 
 def rsd(loads: npt.ArrayLike) -> float:
-    """Sample standard deviation by mean; 0 of one machine, and where nothing is received.
+    """Returns the sample standard deviation by mean; 0 for one machine or a mean of 0.
 
     >>> round(rsd([1, 2, 3]), 3)
     0.5
@@ -75,12 +75,13 @@ def rsd(loads: npt.ArrayLike) -> float:
 def score(
     graph: SendGraph, place: Ints, machines: int, unit: Unit = "rows", load: Load = "rows"
 ) -> Score:
-    """Share and RSD of a placement."""
+    """Returns share and RSD of a placement."""
     return Score(share(graph, place, unit), rsd(machine_loads(graph, place, machines, load)))
 
 
 def by_lot(graph: SendGraph, machines: int, unit: Unit = "rows") -> float:
-    """The share that crosses where tasks are dealt out by lot; what a task sends itself stays.
+    """Returns the expected share that crosses machines under a random placement. Messages of a task
+    to itself cross nothing.
 
     >>> graph = SendGraph(("r", "a"), *np.array([[0, 1], [1, 1]], np.int32), np.array([3, 1]))
     >>> by_lot(graph, 4)
@@ -92,20 +93,20 @@ def by_lot(graph: SendGraph, machines: int, unit: Unit = "rows") -> float:
 
 
 def in_vain(graph: SendGraph, machines: int, least: float, unit: Unit = "rows") -> bool:
-    """Whether a placement that leaves ``least`` is hardly better than lots."""
+    """Returns whether a placement with the share ``least`` is hardly better than a random one."""
     many = len(graph.tasks) >= MIN_TASKS_PER_MACHINE * machines
     return many and least > VAIN * by_lot(graph, machines, unit)
 
 
 def distant(graph: SendGraph, place: Ints, distance: Doubles, unit: Unit = "rows") -> float:
-    """What is sent, each times the distance of its machines, by all that is sent."""
+    """Returns the mean distance of messages: each times the distance of its machines, by all."""
     sent = graph.sent(unit)
     return float(sent @ distance[place[graph.source], place[graph.target]]) / int(sent.sum())
 
 
 def floor_rsd(loads: Longs | Doubles, machines: int) -> float:
-    """An RSD that no placement is below: a machine holds at least the heaviest task, and what is
-    left is dealt to the others as if it were sand; and so on with the next heaviest.
+    """Returns a lower bound on the RSD of all placements. A machine has at least the heaviest task,
+    and the rest is divided evenly among the others; and so on with the next heaviest.
 
     >>> round(floor_rsd(np.array([6, 1, 1]), 2), 3), floor_rsd(np.array([1, 1, 1, 1]), 2)
     (0.707, 0.0)

@@ -1,4 +1,4 @@
-"""Files of send graphs, by format: what reads and what writes each."""
+"""The file formats of send graphs, each with a reader and a writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from levada.placement.send_graph import SendGraph
 
 @frozen
 class Format:
-    """``read``: text and name of a file to a graph; ``write``: the reverse."""
+    """A format. ``read``: text and name of a file to a graph; ``write``: the reverse."""
 
     read: Callable[[str, str], SendGraph]
     write: Callable[[SendGraph], str]
@@ -27,8 +27,8 @@ FORMATS = {
 
 
 def read_graph(path: Path, name: str | None = None) -> SendGraph:
-    """The graph in a file: in the format of that name, else of its ending; raises UsageError that
-    names the place where the file is wrong.
+    """Reads the graph of a file, in the format ``name``, else in that of its extension. Raises
+    ``UsageError`` that names the wrong place.
     """
     kind = FORMATS[name or format_of(path)]
     try:
@@ -41,7 +41,7 @@ def read_graph(path: Path, name: str | None = None) -> SendGraph:
 
 
 def format_of(path: Path) -> str:
-    """The format that a file's ending says; raises UsageError if it says none.
+    """Returns the format of a file's extension. Raises ``UsageError`` without one.
 
     >>> format_of(Path("jan.metis"))
     'metis'

@@ -1,8 +1,8 @@
 """Send graphs as GraphML, for programs that draw them: directed, ``rows`` and ``bytes`` of edges,
 ``cpu`` and ``received`` of nodes.
 
-Read are files that have ``rows``, ``value`` or ``weight`` at each edge. A document type is refused:
-it could hold entities that expand without end.
+The reader accepts files with ``rows``, ``value`` or ``weight`` at each edge. It refuses a document
+type, whose entities could expand without end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TYPES = {"rows": "long", "bytes": "long", "received": "long", "cpu": "double"}
 
 
 def write(graph: SendGraph) -> str:
-    """The text of a graph."""
+    """Returns the text of a graph."""
     ET.register_namespace("", SPACE)
     root = ET.Element(f"{_TAG}graphml")
     edges = {"rows": graph.rows, "bytes": graph.bytes}
@@ -50,7 +50,7 @@ def _put(element: ET.Element, columns: dict[str, Any], i: int) -> None:
 
 
 def read(text: str, path: str) -> SendGraph:
-    """A graph; raises UsageError that names the node or edge that is wrong."""
+    """Parses a graph. Raises ``UsageError`` that names the wrong node or edge."""
     if "<!DOCTYPE" in text:
         raise UsageError(f"{path} has a document type, which is not read.", hint="Delete it.")
     try:

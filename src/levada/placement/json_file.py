@@ -1,10 +1,10 @@
-"""Send graphs as JSON: KATTS' files as they are, and what Levada knows besides.
+"""Send graphs as JSON: KATTS' files, with additional fields of Levada.
 
     {"nodes": [{"name": "3", "cpu": 0.5}, ..],
      "links": [{"source": "3", "target": "90", "value": 11, "bytes": 803}, ..]}
 
-``value`` is the rows. ``bytes`` and ``cpu`` (seconds) stand in all of them or in none; ``received``
-(rows) stands where edges do not tell it. Names are strings or whole numbers.
+``value`` is the rows. All or no links have ``bytes``, and all or no nodes ``cpu`` (seconds).
+``received`` (rows) is present if edges do not determine it. Names are strings or whole numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from levada.placement.placement_file import is_group
 from levada.placement.send_graph import SendGraph
 
 MAX_NEAR_MISS_TASKS = 50
-"""Tasks among which a near miss is looked for."""
+"""The most tasks among which a near miss is searched."""
 MAX_EXACT_INTEGER = 1 << 53
-"""Counts below this are exact in all programs that read JSON."""
+"""All programs that read JSON represent smaller counts exactly."""
 
 
 def read(text: str, path: str) -> SendGraph:
-    """A graph; raises UsageError that names the node or link that is wrong."""
+    """Parses a graph. Raises ``UsageError`` that names the wrong node or link."""
     try:
         whole = json.loads(text)
     except RecursionError as error:
@@ -38,7 +38,7 @@ def read(text: str, path: str) -> SendGraph:
             f"{path}, line {error.lineno}, column {error.colno}: this is no JSON ({error.msg}).",
             hint="For other formats say --format metis or graphml.",
         ) from error
-    except ValueError as error:  # Python reads no numbers of thousands of digits
+    except ValueError as error:  # Python refuses numbers with thousands of digits
         raise UsageError(
             f"{path} is no send graph: a number in it has thousands of digits.",
             hint="Counts are below 2^53.",
@@ -72,8 +72,8 @@ def build_graph(
     cpu: Longs | None = None,
     received: Longs | None = None,
 ) -> SendGraph:
-    """The graph of these edges: those of the same two tasks added up, with a warning. Raises
-    UsageError if all together are more than is exact.
+    """Returns the graph of these edges. Adds up edges between the same two tasks, with a warning.
+    Raises ``UsageError`` if a sum is too large to be exact.
     """
     for key, column in (("rows", rows), ("bytes", sizes), ("received rows", received)):
         check_sum(column, path, key)
@@ -86,7 +86,7 @@ def build_graph(
             "the same two tasks are added up."
         )
     loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1]).tolist()
-    # a group of keys may well send to the same group of another operator
+    # a group of keys may send to the same group of another operator
     odd = next((i for i in loops if not is_group(tasks[pairs[i, 0]])), None)
     if odd is not None:
         _warn(
@@ -111,7 +111,7 @@ def build_graph(
 
 
 def write(graph: SendGraph) -> str:
-    """The text of a graph."""
+    """Returns the text of a graph."""
     nodes: list[dict[str, Any]] = [{"name": task} for task in graph.tasks]
     for key, column in (("cpu", graph.cpu), ("received", graph.received)):
         for node, value in zip(nodes, () if column is None else column.tolist(), strict=False):
@@ -126,7 +126,7 @@ def write(graph: SendGraph) -> str:
 
 
 def count(value: object, where: str, key: str) -> int:
-    """A count; raises UsageError if it is none.
+    """Returns a value as a count. Raises ``UsageError`` if it is not a whole number below 2^53.
 
     >>> count(3.0, "a.json, link 0", "value")
     3
@@ -140,7 +140,7 @@ def count(value: object, where: str, key: str) -> int:
 
 
 def check_sum(column: Sequence[int] | Longs | None, path: str, key: str) -> None:
-    """Raises UsageError if counts come to more than is exact."""
+    """Raises ``UsageError`` if the sum of counts is too large to be exact."""
     if column is not None and sum(map(int, column)) >= MAX_EXACT_INTEGER:
         raise UsageError(
             f"{path}: all {key} together are 2^53 or more, which is not exact.",

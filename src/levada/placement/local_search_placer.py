@@ -1,12 +1,11 @@
-"""The refined placer: a search from several starts, the best placement within the bound on RSD.
+"""The refined placer: local search from several starts; the result is the best placement within the
+bound on RSD.
 
-Starts are METIS' cuts (its best one among them, so the answer is never behind it where that is
-within the bound), a greedy pass, tasks dealt out by weight alone, and lots where there are few
-tasks. METIS breaks where one task nearly fills a machine's part: then the greedy pass leads. With
-``before``, that is the only start. Deterministic: the same problem and seed give the same
-placement.
-
-Cost: about 5 million steps of 100 ns, shared among the starts.
+Starts are METIS' cuts, a greedy pass, tasks by weight alone, and random placements of few tasks.
+METIS' best cut is among them, so the result is at least as good if that is within the bound. METIS
+fails if one task nearly fills a machine's part; then the greedy pass leads. With ``before``, that
+is the only start. Deterministic: the same problem and seed give the same placement. Cost: about 5
+million steps of 100 ns, shared among the starts.
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ from levada.placement.problem import Problem, net
 STEPS, MOST_STARTS, FEW_TASKS = 5_000_000, 40, 50
 PRICES, UNEVEN = (3.0, 10.0, 30.0), (10, 30, 50, 100)
 HEATS, HEATS_OF_FEW = (0.2, 0.05, 0.05, 0.5), (2.0, 0.5, 5.0, 1.0)
-"""By what an edge carries on average. A few tasks are cheap to try, and far apart in cost."""
+"""Temperatures in units of an edge's mean messages. Placements of few tasks are cheap to try and
+differ widely in cost.
+"""
 
 
 def refine_placement(problem: Problem) -> Ints:
-    """The cheapest placement within the bound that was found; raises UsageError if there was none,
-    with the least RSD that there is.
+    """Returns the cheapest placement within the bound that was found. Raises ``UsageError`` with
+    the least possible RSD if there was none.
     """
     if problem.floor() > problem.bound + 1e-12:
         raise _impossible(problem, problem.floor(), "the least is")
@@ -49,12 +50,12 @@ def refine_placement(problem: Problem) -> Ints:
 
 
 def evenest(problem: Problem) -> float:
-    """The RSD of tasks dealt out by their loads alone, the heaviest first: one that is possible."""
+    """Returns the RSD of a placement by loads alone, the heaviest task first."""
     return _rsd(problem, _deal(net(problem)))
 
 
 def present(problem: Problem) -> float:
-    """The RSD of the placement that there is, new tasks where they send the most to."""
+    """Returns the RSD of the placement ``before``, with new tasks near their neighbours."""
     assert problem.before is not None, "there is one"
     return _rsd(problem, _fill(net(problem), problem.before))
 
@@ -69,7 +70,7 @@ def _deal(network: Net) -> Ints:
 
 
 def _search(problem: Problem, network: Net, start: Ints, turn: int) -> tuple[Ints, float]:
-    """The placement that a start leads to, and its cost."""
+    """Returns the placement that the search reaches from a start, and its cost."""
     k, n = problem.machines, start.size
     most = problem.bound / k * np.sqrt(max(k - 1, 1)) + 1e-12
     before = np.full(n, -1, np.int32) if problem.before is None else problem.before
@@ -83,7 +84,7 @@ def _search(problem: Problem, network: Net, start: Ints, turn: int) -> tuple[Int
 
 
 def _starts(problem: Problem, network: Net) -> Iterator[Ints]:
-    """Where searches begin."""
+    """Yields the starts of the searches."""
     n, k = network.load.size, problem.machines
     if problem.before is not None:
         yield from [_fill(network, problem.before)] * min(_turns(n), 6)

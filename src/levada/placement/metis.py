@@ -1,10 +1,10 @@
-"""METIS as a placer: parts of equal load, cut where little is sent.
+"""METIS as a placer: parts of equal load with few messages between them.
 
-Its graph is undirected, so an edge weighs what is sent both ways; a task weighs what it receives
-and one, so that tasks that receive nothing are dealt out, too. Objective *cut* is the share;
-*vol*, KATTS' choice, counts for each task the other parts that it has neighbours in, and looks at
-no weight. METIS draws many partitionings and gives the best (``ncuts``). Weights are scaled to what
-its integers hold.
+Its graph is undirected: an edge weighs the messages of both directions, a task its received
+messages plus one, so that tasks without input are also distributed. Objective *cut* is the share.
+*vol*, KATTS' choice, counts for each task the other parts with neighbours and ignores weights.
+METIS draws many partitionings and returns the best (``ncuts``). Weights are scaled to the range of
+its integers.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from levada.placement.annealing import Net
 from levada.placement.problem import Problem, net
 
 FEWEST = 10
-"""Tasks a machine below which METIS is not asked: it may find a part without tasks, and prints."""
+"""The least tasks a machine for METIS, which else may leave a part without tasks, and prints."""
 CUTS = 32
 _MAX_WEIGHT = 1 << 30
 
 
 def fits(problem: Problem) -> bool:
-    """Whether METIS is asked."""
+    """Returns whether METIS is applicable."""
     return problem.machines > 1 and len(problem.graph.tasks) >= FEWEST * problem.machines
 
 
 def cut(problem: Problem) -> Ints:
-    """Little is sent across machines."""
+    """Places with few messages across machines."""
     return partition(net(problem), problem.machines, problem.seed)
 
 
 def vol(problem: Problem) -> Ints:
-    """Few other machines to send to, of each task."""
+    """Places with few other machines as receivers of each task."""
     return partition(net(problem), problem.machines, problem.seed, aim="vol")
 
 
@@ -48,7 +48,9 @@ def partition(
     uneven: int = 30,
     cuts: int = CUTS,
 ) -> Ints:
-    """METIS' best answer of ``cuts``; a part may be ``uneven`` thousandths above an equal share."""
+    """Returns METIS' best result of ``cuts``. A part may be ``uneven`` thousandths above an equal
+    share.
+    """
     options = pymetis.Options(
         seed=seed % _MAX_WEIGHT,
         ufactor=uneven,

@@ -1,13 +1,12 @@
 """Send graphs in METIS' format, for its programs: undirected, a line a vertex.
 
-Written, an edge weighs what is sent both ways, on both of its lines, and a vertex what it receives;
-a comment tells the tasks' names. Read, directions are gone: an edge is told from the first of its
-tasks to the other, and what a task receives is its vertex' weight (1 where there is none). So share
-and RSD of every placement are what they were.
+Written, an edge weighs the messages of both directions, on both of its lines, and a vertex its
+received messages; a comment has the tasks' names. Read, an edge leads from the first of its tasks
+to the other, and a task receives its vertex' weight (default 1). So share and RSD of every
+placement are preserved.
 
-Where an edge's two weights differ, a file is not what METIS asks for; KATTS' own files are so, with
-the messages on one line and 1 on the other. Then there is a warning, and each weight is taken as
-messages in its direction.
+METIS requires that both weights of an edge are equal. KATTS' files have the messages on one line
+and 1 on the other. The reader then warns and takes each weight as messages in its direction.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ NAMES = "% levada tasks "
 
 
 def write(graph: SendGraph) -> str:
-    """The text of a graph; what a task sends to itself has no place in it."""
+    """Returns the text of a graph, without messages of a task to itself, which the format cannot
+    express.
+    """
     n = len(graph.tasks)
     real = (graph.source != graph.target) & (graph.rows > 0)
     source, target = graph.source[real].astype(np.int64), graph.target[real].astype(np.int64)
@@ -53,7 +54,7 @@ def write(graph: SendGraph) -> str:
 
 @frozen
 class _Head:
-    """What the first line says."""
+    """The fields of the first line."""
 
     vertices: int
     edges: int
@@ -62,7 +63,7 @@ class _Head:
 
 
 def read(text: str, path: str) -> SendGraph:
-    """A graph; raises UsageError that names the line that is wrong."""
+    """Parses a graph. Raises ``UsageError`` that names the wrong line."""
     kept = [(i, line) for i, line in enumerate(text.split("\n"), 1) if not line.startswith("%")]
     while kept and not kept[0][1].strip():
         kept.pop(0)

@@ -1,15 +1,13 @@
-"""Placements by the names of tasks: carried from the graph that was learned from to another, and as
-files.
+"""Placements by the names of tasks: as files, and applied to another graph than the learned one.
 
     {"levada": "placement", "machines": 12, "placer": "refined", "predicted": 0.0143,
      "machine": {"14": 3, ...}}
 
-``predicted`` is the share that is to cross machines, where the file says it, and ``between`` that
-of the rows which each machine is to send to each, row by row, of up to ``MOST_TOLD`` machines.
+``predicted`` (optional) is the predicted share across machines. ``between`` is the predicted share
+of rows from each machine to each, row by row, for up to ``MOST_TOLD`` machines.
 
-Groups of keys have names that say of how many each is one, such as ``group 17/4096``. Finer groups
-nest in coarser ones (``levada.group_of``), so what is placed by 4,096 groups is a placement of
-65,536, too.
+The name of a group of keys includes the number of groups, such as ``group 17/4096``. Finer groups
+nest in coarser ones (``levada.group_of``), so a placement of 4,096 groups is also one of 65,536.
 """
 
 from __future__ import annotations
@@ -40,13 +38,13 @@ _GROUP = re.compile(r"group (\d{1,6})/(\d{1,6})")
 
 
 def machines_by_task(graph: SendGraph, place: Ints) -> dict[str, int]:
-    """The machine of each task, by its name."""
+    """Returns the machine of each task, by its name."""
     return dict(zip(graph.tasks, place.tolist(), strict=True))
 
 
 def place_by_past(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> Ints:
-    """Where the problem's tasks go if the slices before are all that the placer sees of them; tasks
-    that are in none of them go where ``uniform`` has them.
+    """Places the problem's tasks by earlier slices alone; tasks that are in none of them go where
+    ``uniform`` places them.
 
     >>> from levada.placement.problem import Problem
     >>> graph = SendGraph(("1", "2"), *np.array([[0], [1]], np.int32), np.array([7]))
@@ -54,7 +52,7 @@ def place_by_past(placer: Placer, slices: Sequence[SendGraph], problem: Problem)
     >>> place_by_past(lambda problem: np.array([4, 4]), [graph], Problem(new, 6)).tolist()
     [4, 4, 3]
     """
-    # here: a run that goes by a placement needs no placer
+    # imported here: a run with a placement file needs no placer
     from levada.placement.baseline_placers import uniform
 
     before = add(slices)
@@ -73,8 +71,8 @@ def write(
     predicted: float | None = None,
     vain: bool = False,
 ) -> None:
-    """Writes a placement file; ``predicted``: the share that is to cross machines; ``vain``: no
-    placement of the graph is better than lots (``cost.in_vain``).
+    """Writes a placement file. ``predicted``: the predicted share across machines. ``vain``: no
+    placement of the graph is better than a random one (``cost.in_vain``). Raises ``UsageError``.
     """
     whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
     whole |= {} if predicted is None else {"predicted": predicted}
@@ -89,8 +87,8 @@ def write(
 
 
 def predicted_between(graph: SendGraph, place: Ints, machines: int) -> list[list[float]]:
-    """What each machine is to send to each, as a share of all rows, to a hundredth of a percent;
-    [] of more machines than are told.
+    """Returns the predicted share of all rows from each machine to each, to a hundredth of a
+    percent; [] for more than ``MOST_TOLD`` machines.
     """
     if machines > MOST_TOLD:
         return []
@@ -99,8 +97,8 @@ def predicted_between(graph: SendGraph, place: Ints, machines: int) -> list[list
 
 
 def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
-    """The machine of each task of a graph, -1 of those that the file does not have, and how many of
-    these there are; raises UsageError if the file is no placement on so many machines.
+    """Returns the machine of each task of a graph (-1: not in the file) and the number of missing
+    tasks. Raises ``UsageError`` if the file is not a placement on ``machines`` machines.
     """
     placement = read_file(path)
     if placement.machines != machines:
@@ -115,9 +113,9 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
 
 @frozen
 class Placement:
-    """What a placement file says: on how many machines, the machine of each task by its name, the
-    share that is ``predicted`` to cross machines (-1: it does not say), and what each machine is to
-    send to each (() as well). ``vain``: no placement of its graph is better than lots.
+    """A placement file's contents: the number of machines and the machine of each task by its name.
+    ``predicted``: the share across machines (-1: absent). ``between``: the share from each machine
+    to each (() if absent). ``vain``: no placement of its graph is better than a random one.
     """
 
     machines: int
@@ -128,7 +126,7 @@ class Placement:
 
 
 def read_file(path: Path) -> Placement:
-    """A placement from its file; raises UsageError that names the task that is wrong."""
+    """Reads a placement file. Raises ``UsageError`` that names the wrong task."""
     hint = "Give a file that levada place has written."
     try:
         whole = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
@@ -181,7 +179,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_groups(groups: int) -> int:
-    """A number of groups that 65,536 are a multiple of; raises UsageError if it is none."""
+    """Returns a number of groups. Raises ``UsageError`` unless it divides 65,536."""
     if not 1 <= groups <= FINEST or FINEST % groups:
         raise UsageError(
             f"There cannot be {groups:,} groups.", hint="Say a power of two up to 65,536."
@@ -190,7 +188,7 @@ def check_groups(groups: int) -> int:
 
 
 def group_name(group: int, groups: int) -> str:
-    """The name of a group.
+    """Returns the name of a group.
 
     >>> group_name(17, 4096)
     'group 17/4096'
@@ -199,8 +197,8 @@ def group_name(group: int, groups: int) -> str:
 
 
 def finest(machine: Mapping[str, int], path: str) -> Ints:
-    """The machine of each of the 65,536 groups, -1 of those of which nothing is said. Raises
-    UsageError for groups that there are not, or that are said twice.
+    """Returns the machine of each of the 65,536 groups, -1 without a machine. Raises ``UsageError``
+    for unknown or repeated groups.
 
     >>> finest({"group 1/2": 3, "a reader": 0}, "p.json")[[0, 32_767, 32_768, 65_535]].tolist()
     [-1, -1, 3, 3]
@@ -223,7 +221,7 @@ def finest(machine: Mapping[str, int], path: str) -> Ints:
 
 
 def group_number(name: str) -> int:
-    """The number of a group by its name.
+    """Returns the number of a group by its name.
 
     >>> group_number("group 17/4096")
     17
@@ -234,5 +232,5 @@ def group_number(name: str) -> int:
 
 
 def is_group(name: str) -> bool:
-    """Whether a task's name is that of a group."""
+    """Returns whether a task's name is that of a group."""
     return _GROUP.fullmatch(name) is not None

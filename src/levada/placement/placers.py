@@ -33,7 +33,7 @@ PLACERS: dict[str, Placer] = {
 
 
 def applicable_placers(problem: Problem) -> dict[str, Placer]:
-    """The placers that can be asked: METIS needs some tasks a machine."""
+    """Returns the placers for a problem: METIS needs a least number of tasks a machine."""
     return {
         name: placer
         for name, placer in PLACERS.items()

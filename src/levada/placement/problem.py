@@ -1,4 +1,6 @@
-"""What a placer is asked: a graph, so many machines, what is to be small and what is to be even."""
+"""The problem for a placer: a graph, a number of machines, an objective and a bound on
+imbalance.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ from levada.placement.cost import floor_rsd
 from levada.placement.send_graph import Load, SendGraph, Unit
 
 BOUND = 0.05
-"""The RSD that is allowed where nobody says one."""
+"""The default bound on RSD."""
 MAX_MACHINES = 4_096
-"""Machines of a placement: their distances are a table."""
+"""The most machines of a placement, whose distances are a table."""
 
 
 @frozen
 class Problem:
-    """``unit``: in what messages are counted; ``load``: in what machines are compared; ``bound``:
-    the greatest RSD; ``distance``: of machines, a table (None: 1 between any two). With ``before``
-    (the machine of each task now, -1 of those that are new) at most ``moves`` tasks go elsewhere.
+    """``unit``: the unit of messages. ``load``: the unit of machines' loads. ``bound``: the
+    greatest RSD. ``distance``: of machines, a square table (None: 1 between any two). ``before``:
+    the present machine of each task (-1: new), of which at most ``moves`` change.
 
-    Raises UsageError if the graph has no messages, or the rest does not go together.
+    Raises ``UsageError`` if the graph has no messages, or the fields contradict each other.
     """
 
     graph: SendGraph
@@ -77,19 +79,19 @@ class Problem:
             )
 
     def heaviest(self) -> tuple[str, float]:
-        """The task that receives the most, and its part of all."""
+        """Returns the task with the greatest load, and its fraction of all load."""
         loads = self.graph.loads(self.load)
         at = int(loads.argmax())
         return self.graph.tasks[at], float(loads[at] / max(float(loads.sum()), 1e-300))
 
     def floor(self) -> float:
-        """An RSD that no placement can be below."""
+        """Returns a lower bound on the RSD of all placements."""
         return floor_rsd(self.graph.loads(self.load), self.machines)
 
 
 def net(problem: Problem) -> Net:
-    """The graph by neighbours, as fractions of all messages and of all load; what a task sends to
-    itself crosses nothing and is left out.
+    """Returns the graph by neighbours, as fractions of all messages and of all load. Messages of a
+    task to itself cross nothing and are left out.
     """
     graph, n = problem.graph, len(problem.graph.tasks)
     sent = graph.sent(problem.unit)

@@ -1,7 +1,7 @@
-"""Who sends how much to whom, as a Sankey chart: a picture in a page that needs nothing else.
+"""The traffic between tasks as a Sankey chart: a picture in a page that needs no other file.
 
-Tasks stand in columns by how far they are from those that receive nothing; a band's width is the
-rows sent. With a placement a band across machines is red, one within a machine grey.
+Columns are the tasks' distances from those that receive nothing; a band's width is the rows sent.
+With a placement a band across machines is red, one within a machine grey.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from levada.placement.send_graph import SendGraph
 
 WIDTH, HEIGHT, BAR = 1200, 800, 12
 MAX_BANDS = 5_000
-"""Bands beyond which a picture shows nothing."""
+"""The most bands of a readable picture."""
 
 
 def page(graph: SendGraph, place: Ints | None = None) -> str:
-    """The page as HTML; raises UsageError if there are too many edges to see any."""
+    """Returns the page as HTML. Raises ``UsageError`` if there are too many edges to see any."""
     if len(graph.rows) > MAX_BANDS:
         raise UsageError(
             f"The send graph has {len(graph.rows):,} edges; a picture shows {MAX_BANDS:,} at most.",
@@ -41,7 +41,7 @@ def page(graph: SendGraph, place: Ints | None = None) -> str:
 
 
 def depths(graph: SendGraph) -> Ints:
-    """How many edges each task is from those that receive nothing, the shortest way."""
+    """Returns the length of the shortest path to each task from those that receive nothing."""
     n = len(graph.tasks)
     depth = np.full(n, -1, np.int32)
     reached = np.ones(n, bool)

@@ -1,9 +1,9 @@
-"""The send graph: tasks as vertices, and how much each has sent to each other one.
+"""The send graph: tasks as vertices, and the traffic between each two as edges.
 
-It is what a run measures and what a placer reads (KATTS, Fischer and Bernstein 2013). Columns, a
-row an edge; an edge has a direction, and there is at most one from a task to another. Counts are
-whole and not negative. What a task *received* follows from its edges, unless the graph comes from a
-format that does not tell directions: then it is a column of its own.
+A run measures it and a placer reads it (KATTS, Fischer and Bernstein 2013). It is columnar, a row
+an edge. Edges are directed, at most one from a task to another; counts are whole and not negative.
+The edges determine the rows that a task *received*, unless the format has no directions: then they
+are a column.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Load = Literal["rows", "bytes", "cpu"]
 
 @frozen
 class SendGraph:
-    """``tasks``: their names; ``source``, ``target``: places in ``tasks``, an edge each; ``rows``
-    and ``bytes``: what an edge carried; ``cpu``: seconds of each task; ``received``: rows of each
-    task where edges do not tell.
+    """``tasks``: their names. ``source``, ``target``: positions in ``tasks``, for each edge.
+    ``rows`` and ``bytes``: for each edge. ``cpu``: seconds of each task. ``received``: rows of each
+    task if edges do not determine them.
 
     >>> graph = SendGraph(("r", "a"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> graph.loads("rows").tolist()
@@ -47,14 +47,14 @@ class SendGraph:
         assert self.received is None or len(self.received) == tasks, "a task has what it received"
 
     def sent(self, unit: Unit) -> Longs:
-        """How much each edge carried."""
+        """Returns the rows or bytes of each edge."""
         if unit == "rows":
             return self.rows
         assert self.bytes is not None, "who asks for bytes has looked whether they are there"
         return self.bytes
 
     def loads(self, load: Load) -> Longs | Doubles:
-        """How much each task received, from wherever, or its CPU seconds."""
+        """Returns the rows or bytes that each task received, or its CPU seconds."""
         if load == "cpu":
             assert self.cpu is not None, "who asks for CPU times has looked whether they are there"
             return self.cpu
@@ -65,12 +65,12 @@ class SendGraph:
         return into
 
     def has(self, load: Load) -> bool:
-        """Whether it was measured."""
+        """Returns whether the unit was measured."""
         return load == "rows" or getattr(self, load) is not None
 
 
 def add(graphs: Sequence[SendGraph]) -> SendGraph:
-    """Several slices as one graph: what was sent in all of them. What only some have is left out.
+    """Adds up several slices to one graph. ``bytes`` or ``cpu`` that a slice lacks are left out.
 
     >>> one = SendGraph(("r", "a"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> two = SendGraph(("a", "r", "b"), *np.array([[1, 1], [0, 2]], np.int32), np.array([1, 2]))

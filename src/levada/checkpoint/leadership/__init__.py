@@ -1,3 +1,3 @@
-"""Decides which driver may commit: takeovers, heartbeats, rollback, and files that no manifest
+"""The right of one driver to commit: takeovers, heartbeats, rollback, and files that no manifest
 names.
 """

@@ -1,21 +1,14 @@
-"""Commits epochs and takeovers to a checkpoint: one sequence of files, each created only if it is
-absent (docs/decisions/0038-takeover-is-a-commit.md).
+"""The commits of epochs and takeovers in a checkpoint: one sequence of files, each created only if
+it is absent (docs/decisions/0038-takeover-is-a-commit.md).
 
     commits/N    a manifest (an epoch is done), or a takeover (another driver begins its *reign*)
 
-A driver knows the last number of the sequence, and its next commit takes the next number. A driver
-that takes over takes that number first. So the previous driver can commit nothing more, in any
-phase, and the last manifest is the one that the new leader has read. The protocol needs no lock and
-no clock.
-
-Old numbers are deleted, and a driver that slept meanwhile may create one again. So a driver that
-has created a number checks whether it was overtaken: then its number has no meaning, or is the one
-from which the other driver continues. The newest number, the last manifest and the last takeover
-are never deleted; nothing reads the others.
-
-Each driver keeps its own takeover open. The next driver deletes that file before any later number.
-So if a driver's takeover still has its name, no later driver has deleted a number. Cost: one call
-of ``stat``; a list of the folder would take one for each number.
+A driver's next commit takes the next number, and so does a driver that takes over. So the previous
+driver can commit nothing more, in any phase, and the new leader has read the last manifest. The
+protocol needs no lock and no clock. Old numbers are deleted, and a driver that slept meanwhile may
+create one again. So a driver that has created a number checks whether it was overtaken
+(``_is_deleted``). Then its number has no meaning, or is the one from which the other driver
+continues.
 """
 
 from __future__ import annotations
@@ -169,7 +162,12 @@ class Leadership:
         return write_once(path, data) or _is_our_file(path, data)
 
     def _is_deleted(self) -> bool:
-        """Whether another driver has deleted the takeover of this one."""
+        """Whether another driver has deleted the takeover of this one.
+
+        Each driver keeps its takeover open, and the next driver deletes that file before any later
+        number. So if the takeover exists, no later driver has deleted a number. Cost: one ``stat``
+        call; a list of the folder takes one for each number.
+        """
         try:
             return os.stat(self._takeover).st_ino != self._inode
         except OSError:
@@ -213,7 +211,9 @@ class Leadership:
             raise error
 
     def _forget(self) -> None:
-        """Deletes the numbers that nothing reads any more."""
+        """Deletes old numbers. The newest number, the last manifest and the last takeover remain;
+        nothing reads the others.
+        """
         kept = sorted({self._began, self._of_last, self._at} - {0})
         # ascending: the takeover of the previous driver is deleted first
         for number in self._there:

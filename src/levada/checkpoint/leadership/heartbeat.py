@@ -1,9 +1,9 @@
-"""Reads and writes the heartbeat of a checkpoint's leader, and the signs of its standbys
+"""The heartbeat of a checkpoint's leader, and the signs of its standbys
 (docs/decisions/0038-takeover-is-a-commit.md).
 
-    pulse          the engine's: another content every ``INTERVAL``; at a clean end: it has left;
-                   and which streams' sources do not answer it
-    standby/ID     of each that waits: who it is; another content every ``INTERVAL``
+    pulse          the engine's: another content every ``INTERVAL``; a mark of a clean end; the
+                   streams whose sources do not respond
+    standby/ID     the name of each standby; another content every ``INTERVAL``
 
 No process compares clocks. A standby measures by its own clock how long a content has stayed the
 same, and the engine does so with its standbys. A heartbeat determines only when to try. The

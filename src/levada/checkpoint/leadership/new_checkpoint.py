@@ -1,5 +1,5 @@
-"""Checks where a checkpoint may be created: in a folder that is empty, except for files of
-processes that look for a checkpoint there, or wait for one.
+"""The check of the place of a new checkpoint: a folder that is empty, except for files of processes
+that look for a checkpoint there, or wait for one.
 """
 
 from __future__ import annotations

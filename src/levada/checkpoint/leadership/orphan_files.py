@@ -1,4 +1,4 @@
-"""Finds the files of incomplete attempts in a checkpoint, which nothing names.
+"""The files of incomplete attempts in a checkpoint, which nothing names.
 
 An overtaken driver may be in any phase of its work. So a driver first lists the files to delete,
 then checks that it still leads, and only then deletes the listed files. They existed before any

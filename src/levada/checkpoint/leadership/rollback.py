@@ -1,17 +1,12 @@
-"""Returns to the manifest before the last one, if the state of the last one is damaged
+"""The return to the manifest before the last one, if the state of the last one is damaged
 (docs/decisions/0050-state-that-moves.md).
 
-Commits are one sequence, so a rollback is a commit, too: the manifest of epoch E - 1 takes the next
-number. The intention of E is kept as ``intentions/done`` until the next one is (until E is
-published: as ``intentions/publishing-E``). It becomes the open one again, with references whose
-files must be unchanged (``FileSplit.sure``). So the next start repeats E, from the same references
-on the same state. It publishes the same results, under the same names and report times, before it
-reads new input.
-
-An engine that crashes between the two steps finds E committed and its intention open. It publishes
-E again, as after any crash. A rollback to older manifests is impossible: their files are deleted as
-soon as two later ones exist. Cost: reading the state of E - 1 once, to check it, and the input of
-E.
+Commits are one sequence, so a rollback is a commit: the manifest of epoch E - 1 takes the next
+number. The intention of E, kept until the next one is done, becomes the open one again. The files
+of its references must be unchanged (``FileSplit.sure``). So the next start repeats E and publishes
+the same results, names and report times before it reads new input. An engine that crashes between
+the two steps publishes E again, as after any crash. Older manifests are out of reach: their files
+are deleted. Cost: reading the state and the input of E once.
 """
 
 from __future__ import annotations

@@ -1,23 +1,15 @@
-"""Mirrors a checkpoint to an object store: a local folder, and the files that its commits name,
-epoch by epoch (docs/decisions/0064-checkpoints-on-object-stores.md).
+"""The mirror of a checkpoint on an object store: a local folder, and the files that its commits
+name, epoch by epoch (docs/decisions/0064-checkpoints-on-object-stores.md).
 
     commits/N    created only if it is absent: the commit N of the folder
                  (``checkpoint.leadership``), and in which object each file of the folder is:
                  all that a start needs
-    data/..      files of the folder, many small ones in one object; under drawn names
+    data/..      files of the folder, many small ones in one object; under random names
 
 The store's commit is the commit and the fence; that of the folder follows it. Tasks read and write
-the folder alone, whose files are immutable or replaced as a whole. So an epoch is one object with
-the new files, one conditional put, and one list that detects a later driver. The list is necessary
-since numbers are forgotten, and a driver that slept could create an old one again.
-
-A start makes the folder exactly equal to the newest commit. If that is the folder's own newest
-commit, the folder stays unchanged: later files are those that a crash leaves on a disk. But a
-changed immutable file is fetched again; otherwise the next commit would record it as deleted or
-changed.
-
-A commit deletes the objects that only the previous commit named, since nothing names them again. A
-start deletes those of crashed attempts: it lists them, checks the leadership, then deletes.
+only the folder, whose files are immutable or replaced as a whole. So an epoch is one object with
+the new files, one conditional put, and one list that detects a later driver. Without the list, a
+driver that slept could create a deleted number again.
 """
 
 from __future__ import annotations
@@ -71,7 +63,10 @@ class Mirror:
         objects.probe()
 
     def restore(self) -> None:
-        """Makes the folder equal to the newest commit. Raises ``CheckpointError``."""
+        """Makes the folder equal to the newest commit. If that is the folder's own newest commit,
+        only changed immutable files are fetched; otherwise the next commit would record them as
+        deleted or changed. Raises ``CheckpointError``.
+        """
         while True:
             saved = self._newest()
             if saved is None:
@@ -120,7 +115,9 @@ class Mirror:
         return saved.who if saved is not None and saved.number > self._at else ""
 
     def sweep(self) -> None:
-        """Deletes the objects of incomplete attempts."""
+        """Deletes the objects of incomplete attempts: lists them, checks the leadership, then
+        deletes. (A commit deletes the objects that only the previous commit named.)
+        """
         named = {_name(self._at), *self._packs.objects()}
         names = [*self._objects.names(DATA), *self._objects.names(COMMITS)]
         if self._newest_number() == self._at:

@@ -1,14 +1,13 @@
-"""Caches state files on the host's own disk, for a checkpoint on storage that hosts share.
+"""A cache of state files on the host's own disk, for a checkpoint on storage that hosts share.
 
-A state file never changes once a manifest names it, and its name contains a part of its hash, so a
-copy is as good. A host copies a file when a task first reads it there. So the state of a partition
-that stays is transferred once, and a moved partition transfers its moved bytes. The least recently
-used copies are deleted when copies exceed ``LEVADA_HOST_CACHE`` bytes. Without that variable there
-are no copies, since the system's page cache serves data that fit into memory.
+A state file never changes once a manifest names it, and its name contains a part of its hash. A
+host copies a file when a task first reads it there. So the state of a partition that stays is
+transferred once, and a moved partition transfers its moved bytes. Without ``LEVADA_HOST_CACHE``
+(bytes) there are no copies: the page cache serves data that fit into memory.
 
-A copy is written to a temporary name and renamed, so workers of a host share copies without a lock.
-A file that cannot be copied, or read back, is read from its original place: the cache is never the
-reason of a failure. A full disk is reported once a process.
+A copy is written to a temporary name and renamed, so workers share copies without a lock. A file
+that cannot be copied or read back is read from its original place, so the cache causes no failure.
+A full disk is reported once a process.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ LOOKS = 16  # a process looks at all copies whenever it has added such a part of
 @dataclass(slots=True)
 class HostCopies:
     """The copies below ``folder``, of at most ``most`` bytes, plus those that each process of the
-    host has added since its last check.
+    host has added since its last check. The least recently used ones are deleted first.
     """
 
     folder: Path

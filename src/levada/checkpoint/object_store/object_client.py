@@ -1,4 +1,5 @@
-"""Accesses the objects of a checkpoint on an object store, and turns each refusal into a sentence.
+"""The client for the objects of a checkpoint on an object store, which turns each refusal into a
+sentence.
 
     create    only if it is absent (a conditional put): commits
     put       under a drawn name: what commits name

@@ -1,4 +1,4 @@
-"""Packs files of a folder into objects.
+"""Objects, into which files of a folder are packed.
 
 New small files go into one object, in the order of their names; a large file is an object of its
 own. An object of which less than half is named is rewritten with the others. So the store contains

@@ -1,5 +1,5 @@
-"""Locates a checkpoint: in a folder, or on an object store (``s3://BUCKET/PREFIX``) with a working
-folder on this machine.
+"""The location of a checkpoint: in a folder, or on an object store (``s3://BUCKET/PREFIX``) with a
+working folder on this machine.
 
 The working folder is below ``LEVADA_CHECKPOINTS``, else below the cache folder; its name depends on
 the address and the endpoint. Its content may be deleted while no engine runs: a start restores it.

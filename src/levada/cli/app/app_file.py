@@ -1,4 +1,4 @@
-"""The app file: a whole application in YAML, and the value that it or the command line becomes.
+"""The app file: a whole application in YAML, and the ``App`` that it or the command line becomes.
 
     streams:
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
@@ -10,10 +10,10 @@
       "warm-{{sensor}}": {file: warm.rq, each: sensors.csv}    # a query for each row
     options: {out: results, format: ndjson, epoch: 1s}
 
-Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves
-relative ones against the file's folder). Every wrong key or value is a ``UsageError`` that says
-where (``streams.temp.lateness``), what there is, and the near misses. Options of a query win over
-those of the application. Cost: linear in the file.
+Invariant: an ``App`` is valid from birth. The loader resolves relative paths against the file's
+folder. Every wrong key or value is a ``UsageError`` with its place (``streams.temp.lateness``), the
+valid words and the nearest one. Options of a query override those of the application. Cost: linear
+in the file.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ _FIELDS = {"as": "shape"}
 
 @frozen
 class StaticSource:
-    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
-    ``format`` None: by its ending. ``reload``: whenever the file changes, it is read anew.
+    """A file of static RDF.
+
+    ``graph``: the graph of all its triples; None: the graphs in the file. ``format`` None: by the
+    file's extension. ``reload``: the file is read again whenever it changes.
     """
 
     path: str
@@ -96,7 +98,7 @@ class StaticSource:
 
 
 class To(NamedTuple):
-    """Where a query's reports go, too: a URL, and what is said of it
+    """A further output of a query's reports: a URL and its options
     (``connectors.sinks.sink_url``).
     """
 
@@ -106,8 +108,9 @@ class To(NamedTuple):
 
 @frozen
 class QuerySource:
-    """A query's text and the options that it says itself, by the words of
-    ``plan.logical.query_options.WORDS``; the others are the application's. ``to``: its outputs.
+    """A query's text and the options in its own entry, by the words of
+    ``plan.logical.query_options.WORDS``. The application supplies the other options. ``to``: its
+    outputs.
     """
 
     name: str
@@ -118,26 +121,26 @@ class QuerySource:
 
     @property
     def spoken(self) -> str:
-        """The dialect of the text: the one that is given, else the one that the text shows."""
+        """Returns the dialect of the text: ``dialect``, or the one that the text shows."""
         return dialect_of(self.text, self.dialect).name
 
 
 @frozen
 class Options:
-    """What holds for the whole application.
+    """The options of the whole application.
 
-    ``epoch``: the least time between the starts of two epochs in ms (None: by the cost of epochs,
-    a second with files as output, a quarter of a delay; 0: at once).
-    ``epoch_rows``: the most elements in one. ``delay``: within which results are to come, ms.
-    ``max_rows``: of an operator in one; ``limits``: of one query.
-    ``max_future``: how far ahead of the clock event times may be, ms, of streams that do not say.
-    ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
-    ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;
-    ``share_limit``: of a join's state. ``place``, ``pin``: a placement, a machine file, off.
-    ``checkpoint_mode``: owner, .. ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how
-    long results are held back, ms. ``terms``: tables have N-Triples texts. ``shape``: changes, or
-    state. ``ontology``: its files; none are the static data. ``said``: what holds for queries that
-    do not say, by ``WORDS``.
+    ``epoch``: the least time between the starts of two epochs in ms (None: by the cost of epochs, a
+    second with files as output, a quarter of a delay; 0: at once). ``epoch_rows``: the most
+    elements in one. ``delay``: the latency to keep, ms. ``max_rows``: the most rows of an operator
+    in an epoch. ``limits``: of one query. ``max_future``: how far ahead of the clock event times
+    may be, ms, for streams without the option. ``memory``: of a task. ``partitions``: a number,
+    auto or cores. ``slice``: how sent rows are counted. ``sharing``, ``join``: words of ``Sharing``
+    and ``JoinForm``. ``regions``: names, or a machine file. ``share_limit``: most rows of a join's
+    state. ``place``, ``pin``: a placement, a machine file, off. ``checkpoint_mode``: a word of
+    ``MODES``. ``balance``: its thresholds. ``out``: a folder, or ``-``. ``roll``: how long results
+    are held back, ms. ``terms``: tables contain N-Triples texts. ``shape``: changes or state.
+    ``ontology``: its files; () means the static data. ``said``: options for queries that lack them,
+    by ``WORDS``.
     """
 
     out: str = STDOUT
@@ -169,7 +172,9 @@ class Options:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def merge(self, options: Mapping[str, Any]) -> Options:
-        """With these in the places of its own: options and words for queries alike."""
+        """Returns these options with some replaced, and with the words for queries among them in
+        ``said``.
+        """
         words = {word: value for word, value in options.items() if word in WORDS}
         others = {_FIELDS.get(n, n): value for n, value in options.items() if n not in WORDS}
         return replace(self, **others, said=narrow_options(self.said, words))
@@ -177,7 +182,7 @@ class Options:
 
 @frozen
 class App:
-    """A whole application: streams, static data, queries, options."""
+    """An application: its streams, static data, queries and options."""
 
     streams: tuple[StreamConfig, ...] = ()
     static: tuple[StaticSource, ...] = ()
@@ -185,7 +190,7 @@ class App:
     options: Options = field(default_factory=Options)
 
     def query_options(self, query: QuerySource) -> QueryOptions:
-        """The options under which a query is translated: its own, else the application's.
+        """Returns the options of a query: those of its own entry before those of the application.
 
         >>> app = App(options=Options(said={"t0": 5, "bounds": "(]"}))
         >>> app.query_options(QuerySource("q", "", said={"t0": 7})).t0
@@ -194,8 +199,9 @@ class App:
         return options_of(narrow_options(self.options.said, query.said))
 
     def merge(self, other: App) -> App:
-        """This application with another's streams, static data and queries after its own, and its
-        own options. Raises ``UsageError`` if a stream or a query is there twice.
+        """Returns this application with the streams, static data and queries of another after its
+        own. The options of this one remain. Raises ``UsageError`` if a stream or a query is
+        repeated.
         """
         both = replace(
             self,
@@ -208,7 +214,9 @@ class App:
         return both
 
     def check_output(self) -> None:
-        """Whether standard output, if it is used, can take this format. Raises ``UsageError``."""
+        """Checks that standard output, if it is the output, accepts the format. Raises
+        ``UsageError``.
+        """
         if self.options.out == STDOUT:
             if self.options.roll:
                 raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
@@ -227,8 +235,8 @@ def _check_once(kind: str, names: list[str]) -> None:
 
 
 def load_app(path: Path) -> App:
-    """The application of an app file. Raises ``UsageError``."""
-    from levada.connectors.config.yaml_file import read_yaml  # here: only app files need YAML
+    """Reads an app file. Raises ``UsageError``."""
+    from levada.connectors.config.yaml_file import read_yaml  # here: only app files need it
 
     document = read_yaml(path, "app file")
     sections = mapping_at(document, "", ("streams", "static", "queries", "options"))
@@ -272,7 +280,7 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
 
 
 def check_graph(text: str) -> str:
-    """A graph's IRI without angle brackets. Raises ``UsageError``."""
+    """Returns a graph's IRI without angle brackets. Raises ``UsageError``."""
     bare = text[1:-1] if text.startswith("<") and text.endswith(">") else text
     if not is_iri(bare):
         raise UsageError(f"{text!r} is not an absolute IRI, as a graph's name is.")
@@ -280,13 +288,13 @@ def check_graph(text: str) -> str:
 
 
 def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
-    """A query, or one for each row of a table."""
+    """Returns a query, or one for each row of a table."""
     place = join_place("queries", name)
     if not isinstance(value, Mapping) or "each" not in value:
         with_place(place, lambda: check_query_name(name))
         return [_query(base, name, value)]
     from levada.engine.templates.query_per_row import (
-        RowQueryTemplate,  # here: few files have tables
+        RowQueryTemplate,  # imported here: few files have tables
     )
 
     table = _path(base, join_place(place, "each"), value["each"])
@@ -316,7 +324,7 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
 
 
 def _outputs(base: Path, value: Any, place: str) -> tuple[To, ...]:
-    """A URL, a mapping with a ``url``, or a list of such."""
+    """Reads a URL, a mapping with a ``url``, or a list of these."""
     several = list_at(value, place) if isinstance(value, list) else [value] * (value is not None)
     return tuple(_output(base, each, place) for each in several)
 
@@ -333,7 +341,8 @@ def _output(base: Path, value: Any, place: str) -> To:
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
-    """The query of a file, under the file's stem; ``dialect`` None: by its ending, if that says.
+    """Reads the query of a file and names it after the file. ``dialect`` None: by the file's
+    extension, if it has one of a dialect.
 
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
@@ -372,7 +381,7 @@ def _values(
 
 
 def _path(base: Path, place: str, value: Any) -> str:
-    """A path of the app file; relative ones are relative to its folder."""
+    """Resolves a path of the app file against the file's folder."""
     return str(base / os.path.expanduser(text_at(value, place)))
 
 

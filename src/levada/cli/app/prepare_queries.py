@@ -1,8 +1,8 @@
-"""An application's queries, and what they know, as the engine that runs it has them: for commands
-that look at queries without running them.
+"""The queries of an application and the names in their scope, for commands that plan queries
+without running them.
 
-What is said of the streams and static data is told to a ``Registry``, as an engine tells it. Where
-no stream is named, or no data at all, whichever a text names is taken to be there.
+A ``Registry`` takes the streams and static data, as in an engine. An application without streams,
+or without any data, is assumed to have those that its queries name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def queries_of(app: App) -> list[QueryRequest]:
-    """The queries that the application asks, each with the options that hold for it."""
+    """Returns the queries of the application, each with its effective options."""
     return [
         QueryRequest(query.text, query.name, query.dialect, app.query_options(query))
         for query in app.queries
@@ -39,12 +39,12 @@ def queries_of(app: App) -> list[QueryRequest]:
 
 
 def known_to(app: App) -> NameScope:
-    """What the application's queries can name. A Parquet stream without a schema is asked for its
-    own. Raises ``UsageError``, ``SourceError``.
+    """Returns the names that the application's queries can use. Reads the columns of a Parquet
+    stream without a schema. Raises ``UsageError`` and ``SourceError``.
     """
     planning = Planning(joins=join_form_of(app.options.join))
     if app.options.regions:
-        # here: few name regions beside those of streams
+        # imported here: few applications name regions
         from levada.engine.placement.planning_options import regions_of
 
         planning = planning._replace(regions=regions_of(app.options.regions))
@@ -56,7 +56,7 @@ def known_to(app: App) -> NameScope:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
     registry.name_static(statics.files)
     if (measures := registry.planning.measures) is not None:
-        # here: who does not ask for a form of joins loads nothing that runs
+        # imported here: binary joins need nothing of the runtime
         from levada.runtime.executor import cores
 
         wanted = app.options.partitions
@@ -68,10 +68,12 @@ def known_to(app: App) -> NameScope:
 
 
 def _run(folder: Path) -> dict[str, Run]:
-    """What a run on a checkpoint of this machine has read of each stream."""
+    """Returns the triples and the greatest event time of each stream of a run on a local
+    checkpoint.
+    """
     if not (folder / "levada.json").exists():
         return {}
-    # here: few ask what has run
+    # imported here: few commands need a checkpoint
     from levada.checkpoint.checkpoint_folder import newest_manifest
 
     last = newest_manifest(folder)
@@ -80,18 +82,20 @@ def _run(folder: Path) -> dict[str, Run]:
 
 
 def with_columns(config: StreamConfig) -> StreamConfig:
-    """A stream with its columns, which a table may be asked for. Raises ``SourceError``."""
+    """Returns a stream with its columns, which are read from a table if needed. Raises
+    ``SourceError``.
+    """
     if config.format != "parquet" and not config.undecided:
         return config
-    # here: a query over lines needs nothing that reads tables
+    # imported here: streams of lines need no reader of tables
     from levada.connectors.ingest.tables.schema_inference import with_columns
 
     return with_columns(config)
 
 
 def prepare_app(app: App, known: NameScope) -> list[Prepared]:
-    """The application's queries. One whose text cannot be read makes no stream; its error comes
-    when a stage of it is asked for.
+    """Prepares the application's queries. A query with an error makes no stream; the error is
+    raised when a stage of the query is used.
     """
     queries = [prepare(asked, known) for asked in queries_of(app)]
     for query in queries:
@@ -103,7 +107,7 @@ def prepare_app(app: App, known: NameScope) -> list[Prepared]:
 
 
 def _assume_streams(queries: Iterable[Prepared], known: NameScope) -> None:
-    """Streams of RDF, for all names of streams that no query makes."""
+    """Adds streams of RDF for all stream names that no query makes."""
     readable = (query for query in queries if query.asked.name in known.queries)
     names = {window.stream for query in readable for window in query.algebra.windows}
     outside = [name for name in sorted(names) if maker_of(name, known) is None]

@@ -1,5 +1,5 @@
-"""Running a whole application (an ``App``, from the command line or an app file) to its end or
-until it is told to stop.
+"""Runs a whole application (an ``App``, from the command line or an app file) to its end or until a
+signal stops it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from levada.runtime.publication.relation_files import StateFiles
 
 POLL = 0.2
 EPOCH_WITH_FILES = 1000
-"""ms between the starts of two epochs by default, where each epoch writes files of its own."""
+"""The default least time in ms between the starts of two epochs if each epoch writes files."""
 LETTERS = "levada-dead-letters.ndjson"
 
 
@@ -65,15 +65,14 @@ def run_app(
     endless: bool = False,
     accept_changes: bool = False,
 ) -> Summary:
-    """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
+    """Runs until all input is read (``once``), or until SIGINT or SIGTERM, and returns a summary.
 
-    An application without a stream, and without static data that it reads anew, has nothing to wait
-    for: it ends when its queries, which have no windows, are answered; unless it is ``endless``,
-    since streams may come.
-    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
-    signal ends the process at once (``signals``). ``keep``: how long results stay for others;
-    ``published``: they go somewhere beside. ``standby``: waits first until the engine on the
-    checkpoint has been silent for so many seconds. ``accept_changes``: as ``Engine.start`` has it.
+    Without a stream and without static data to reload, the run ends when its queries are answered,
+    unless it is ``endless``. A second signal ends the process at once (``signals``).
+    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``.
+    ``keep``: how long results stay for other processes. ``published``: results also go to the sink
+    or to files. ``standby``: seconds for which the engine on the checkpoint must be silent before
+    this one starts; 0: starts at once. ``accept_changes``: as in ``Engine.start``.
     """
     form = Format(app.options.format)
     out = Path(app.options.out)
@@ -120,20 +119,22 @@ def run_app(
 def _open(
     engine: Engine, standby: float, stopped: Stopped, *, accept_changes: bool
 ) -> Checkpoint | None:
-    """The checkpoint; of a ``standby`` once it is its turn."""
+    """Opens the checkpoint, for a ``standby`` when it is its turn. Returns None if a signal stops
+    it before.
+    """
     if standby:
         return take_turn(engine, standby, stopped, accept_changes=accept_changes)
     return engine._open()
 
 
 def _waits_for_input(app: App, root: Path) -> bool:
-    """Whether anything may come after the start."""
+    """Returns whether input may arrive after the start."""
     again = any(static.reload for static in app.static)
     return bool(app.streams) or again or bool(read_ledger(root).streams)
 
 
 def _epoch(app: App) -> int | None:
-    """The least time between the starts of two epochs; None: by their cost."""
+    """Returns the least time between the starts of two epochs in ms; None: by their cost."""
     options = app.options
     if options.epoch is not None or options.delay or options.out == STDOUT:
         return options.epoch
@@ -141,7 +142,7 @@ def _epoch(app: App) -> int | None:
 
 
 def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, end: End) -> Engine:
-    """An engine with the application's options, which has been told nothing yet."""
+    """Returns an engine with the application's options, without streams, data and queries."""
     return Engine(
         spark=spark,
         checkpoint=app.options.checkpoint,
@@ -172,8 +173,8 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
 
 
 def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
-    """Names the application's streams, data and queries, whose results are to fit the format.
-    Returns the queries by name.
+    """Adds the application's streams, data and queries to the engine, and a check that results fit
+    the format. Returns the queries by name.
     """
     for config in app.streams:
         said = config.max_future is not None
@@ -202,7 +203,9 @@ def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
 
 
 def _name_outputs(app: App, queries: Mapping[str, Query]) -> None:
-    """Names where results go. This opens the checkpoint: a standby does it when it takes over."""
+    """Adds the outputs of queries. This opens the checkpoint, so a standby calls it when it takes
+    over.
+    """
     for source in app.queries:
         registered = queries.get(source.name)
         if registered is not None:
@@ -212,7 +215,8 @@ def _name_outputs(app: App, queries: Mapping[str, Query]) -> None:
 
 
 def _register(engine: Engine, app: App) -> list[Query]:
-    """Registers the application's queries, but for those on which Levada fails: it warns of them.
+    """Registers the application's queries. Warns of a query on which Levada fails, and leaves it
+    out.
 
     Raises ``QueryFailureError`` if no query is left.
     """
@@ -229,7 +233,7 @@ def _register(engine: Engine, app: App) -> list[Query]:
 
 
 def _unread(engine: Engine, app: App) -> dict[str, str]:
-    """The streams of which nothing has been read since the checkpoint's beginning, and why."""
+    """Returns the streams of which nothing was read on this checkpoint, with the reasons."""
     records = engine._records()
     reasons = {}
     for config in app.streams:
@@ -240,7 +244,7 @@ def _unread(engine: Engine, app: App) -> dict[str, str]:
 
 
 def _letters_folder(app: App, root: Path) -> str:
-    """Where dead letters are. Those in a checkpoint that goes with the run are copied into one file
+    """Returns the place of dead letters. Those of a temporary checkpoint are copied into one file
     of the working directory.
     """
     if app.options.out != STDOUT or app.options.checkpoint is not None:
@@ -262,7 +266,7 @@ def _letters(app: App) -> Path | None:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and all below it, the JVM and its workers among them."""
+    """Returns the CPU seconds of this process and all below it, with the JVM and its workers."""
     total = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:
@@ -275,7 +279,7 @@ def cpu_seconds() -> float:
 
 
 def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
-    """What this run did: the counts of the checkpoint less those it began with."""
+    """Returns the summary of this run: the counts of the checkpoint less those at the start."""
     old = engine._records_at(before)
     streams = {}
     for name, record in engine._records().items():

@@ -1,14 +1,12 @@
-"""SIGINT and SIGTERM: the first asks for an end after the epoch, the second ends the process.
+"""SIGINT and SIGTERM: the first ends the run after the epoch, the second ends the process at once.
 
-The second one waits for nothing: an epoch may take for ever, on the loop's thread or in Spark's
-workers. So the processes below this one are ended, what is temporary is deleted, and the process
-exits as a shell says of the signal (130, 143). A third one has its usual effect.
+The second signal waits for nothing, since an epoch may never end. It kills the processes below this
+one, deletes the temporary folder, and exits with the code of the signal (130, 143). A third one has
+its usual effect. The first signal does the same after ``GRACE`` if a store or a source does not
+answer. A thread watches for both, since the main thread may be inside a library.
 
-The first one does the same after ``GRACE`` if a store or a source does not answer then. A thread
-sees to both, since the main thread may be in a library that does not return.
-
-Nothing is raised where the first one comes: Python drops what is raised in a finalizer or in a
-callback of a weak reference, and who waits would wait on.
+The handler of the first signal raises nothing: Python drops exceptions in finalizers and callbacks
+of weak references.
 """
 
 from __future__ import annotations
@@ -30,29 +28,29 @@ import psutil
 from levada.core.pending_requests import pending_for
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-LOOK = 0.05  # s, at most, until who waits sees a signal
-GRACE, SILENCE = 8.0, 5.0  # s after the first signal, and of a request, for which an end waits
+LOOK = 0.05  # s, the longest time until a waiting thread sees a signal
+GRACE, SILENCE = 8.0, 5.0  # s after the first signal, and s of a request without answer
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Stopped:
-    """Whether a signal has asked for an end. Without a lock, unlike an event of ``threading``: a
-    handler runs amid the thread that waits, which may have it.
+    """A flag that the first signal sets. It has no lock, unlike an event of ``threading``: a
+    handler interrupts the waiting thread, which may own the lock.
     """
 
     def __init__(self) -> None:
         self._set = False
 
     def set(self) -> None:
-        """An end is asked for."""
+        """Sets the flag."""
         self._set = True
 
     def is_set(self) -> bool:
-        """Whether it is."""
+        """Returns whether the flag is set."""
         return self._set
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long, or until an end is asked for; whether it is."""
+        """Waits for the flag, at most so many seconds, and returns it."""
         end = time.monotonic() + seconds
         while not self._set and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, LOOK))
@@ -61,7 +59,9 @@ class Stopped:
 
 @contextlib.contextmanager
 def stopped_by_signals(temporary: Path | None) -> Iterator[Stopped]:
-    """What the first signal sets; ``temporary``: a folder that goes with the process."""
+    """Yields the flag that the first signal sets. ``temporary``: a folder to delete if the process
+    ends at once.
+    """
     stopped = Stopped()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -96,9 +96,7 @@ def stopped_by_signals(temporary: Path | None) -> Iterator[Stopped]:
 
 
 def _watch(reading: int, temporary: Path | None) -> None:
-    """Ends the process at the second signal, and where the first one would wait for a system that
-    does not answer.
-    """
+    """Ends the process at the second signal, or after the first one if a system does not answer."""
     first, since = 0, 0.0
     while True:
         wait = None if first == 0 else LOOK
@@ -120,7 +118,7 @@ def _watch(reading: int, temporary: Path | None) -> None:
 
 
 def end_now(number: int, temporary: Path | None) -> None:
-    """Ends this process, all below it first; never returns."""
+    """Kills all processes below this one and ends this process; never returns."""
     _end_children()
     if temporary is not None:
         _remove(temporary)
@@ -139,7 +137,7 @@ def _end_children() -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Deletes a folder that the loop's thread may still be writing to."""
+    """Deletes a folder to which the loop's thread may still write."""
     for _ in range(5):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -1,5 +1,5 @@
-"""``levada run --standby``: waits beside an engine at work, to take its place when that has been
-silent for a lease (docs/reliability.md#two-drivers).
+"""``levada run --standby``: waits while an engine is at work, and takes over when that engine has
+been silent for a lease (docs/reliability.md#two-drivers).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from levada.engine.restart_checks import check_streams
 from levada.engine.suspended_queries import read_suspended
 from levada.errors import UsageError, near
 
-LOOK = 0.1  # s between two looks at the pulse
+LOOK = 0.1  # s between two looks at the heartbeat
 
 
 def take_turn(
     engine: Engine, lease: float, stopped: Stopped, *, accept_changes: bool = False
 ) -> Checkpoint | None:
-    """The checkpoint, once it is this process's turn; None if it is stopped before. Of several that
-    wait one gets it, and the others wait for that one. Raises as ``await_turn``.
+    """Returns the checkpoint when it is this process's turn; None if a signal stops it before. If
+    several wait, one wins and the others wait for that one. Raises as ``await_turn``.
     """
     wait = partial(await_turn, accept_changes=accept_changes)
     while (at := wait(engine.root, engine._registry, lease, stopped)) is not None:
@@ -53,9 +53,11 @@ def take_turn(
 def await_turn(
     root: Path, registry: Registry, lease: float, stopped: Stopped, *, accept_changes: bool = False
 ) -> int | None:
-    """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
-    by this process's clock: the number of the newest commit then; None if this one is ``stopped``
-    before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.
+    """Waits until the engine on the checkpoint has left or been silent for ``lease`` seconds by
+    this process's clock.
+
+    Returns the number of the newest commit at that moment; None if ``stopped`` is set before.
+    Raises ``UsageError`` or ``CheckpointError`` if this process could not continue that run.
     """
     make_folders(root)
     check_same(root, registry, accept_changes=accept_changes)
@@ -64,14 +66,14 @@ def await_turn(
     signed = -INTERVAL
     try:
         while True:
-            at = newest_number(root)  # what comes behind it is somebody's who is at work
+            at = newest_number(root)  # a later commit is by an engine at work
             if watch.is_due():
                 break
             if stopped.wait(LOOK):
                 return None
             if time.monotonic() - signed >= INTERVAL:
                 signed = time.monotonic()
-                with suppress(OSError):  # then nobody sees it; it takes over all the same
+                with suppress(OSError):  # invisible then, but it still takes over
                     sign.renew()
         check_same(root, registry, accept_changes=accept_changes)
         return at
@@ -94,8 +96,8 @@ def _say_waiting(root: Path, lease: float) -> None:
 
 
 def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) -> None:
-    """Raises ``UsageError`` if the engine on the checkpoint runs other queries over other streams,
-    or with options that would mix with these; ``CheckpointError`` if its format is another.
+    """Raises ``UsageError`` if the engine on the checkpoint has other queries, streams or
+    conflicting options. Raises ``CheckpointError`` if the format of the checkpoint differs.
     """
     if not (root / "levada.json").exists():
         check_free(root)
@@ -135,8 +137,8 @@ def _check(kind: str, known: dict[str, str], identities: dict[str, str]) -> None
 
 
 def check_columns(app: App) -> None:
-    """Raises ``UsageError`` for a stream whose columns the checkpoint knows: it is not this
-    process's yet.
+    """Raises ``UsageError`` for a stream whose columns only the checkpoint knows, since a standby
+    cannot read it yet.
     """
     for config in app.streams:
         if config.undecided:

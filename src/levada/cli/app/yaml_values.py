@@ -1,4 +1,4 @@
-"""Values of an app file: each is checked where it stands, and what is wrong says where that is
+"""The readers of values in an app file. Each checks a value; its ``UsageError`` names the place
 (``streams.temp.lateness``).
 """
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """A mapping with text keys, of ``known`` ones if given; nothing is the empty mapping."""
+    """Returns a mapping with text keys, which must be in ``known`` unless that is None. None
+    becomes the empty mapping.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -36,7 +38,7 @@ def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> 
 
 
 def list_at(value: Any, place: str) -> list[Any]:
-    """A list; nothing is the empty one."""
+    """Returns a list; None becomes the empty list."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -45,17 +47,17 @@ def list_at(value: Any, place: str) -> list[Any]:
 
 
 def join_place(place: str, key: str) -> str:
-    """A key within a place."""
+    """Returns the place of a key within a place."""
     return f"{place}.{key}" if place else key
 
 
 def wrong_value(place: str, expected: str, value: Any) -> UsageError:
-    """What is said of a value that is something else."""
+    """Returns the error for a value of another kind than ``expected``."""
     return UsageError(f"{place} is {expected}, not {value!r}.")
 
 
 def with_place(place: str, make: Callable[[], Any]) -> Any:
-    """The value of ``make``; its usage errors say where."""
+    """Returns the value of ``make``; adds the place to its usage errors."""
     try:
         return make()
     except UsageError as error:
@@ -63,80 +65,80 @@ def with_place(place: str, make: Callable[[], Any]) -> Any:
 
 
 def duration_at(value: Any, place: str) -> int:
-    """A duration, in ms."""
+    """Returns a duration in ms."""
     return cast(int, with_place(place, lambda: parse_duration(value)))
 
 
 def plain_time(value: Any) -> Any:
-    """YAML's own dates as ISO texts."""
+    """Converts a date of YAML to ISO text; returns other values unchanged."""
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def time_at(value: Any, place: str) -> int:
-    """An instant, in ms."""
+    """Returns an instant in ms."""
     if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
         raise wrong_value(place, "a time", value)
     return cast(int, with_place(place, lambda: parse_time(value)))
 
 
 def until_at(value: Any, place: str) -> int:
-    """The instant until which a query reports, in ms."""
+    """Returns the last instant of a query's reports, in ms."""
     return cast(int, with_place(place, lambda: until_of(time_at(value, place))))
 
 
 def lifetime_at(value: Any, place: str) -> int:
-    """How long a query lives, in ms."""
+    """Returns the lifetime of a query in ms."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong_value(place, "a duration", value)
     return cast(int, with_place(place, lambda: lifetime_of(value)))
 
 
 def limits_at(value: Any, place: str) -> str:
-    """What one query may have, as text."""
+    """Returns the limits of a query as text."""
     text = text_at(value, place)
     return cast(str, with_place(place, lambda: check_limits(text)))
 
 
 def slice_at(value: Any, place: str) -> str:
-    """In which slices sending is counted, as text."""
+    """Returns the slices in which sent rows are counted, as text."""
     text = text_at(value, place)
     return cast(str, with_place(place, lambda: check_slices(text)))
 
 
 def memory_at(value: Any, place: str) -> str:
-    """How much memory a task may have, as text."""
+    """Returns the memory limit of a task as text."""
     text = text_at(value, place)
     return cast(str, with_place(place, lambda: check_memory(text)))
 
 
 def read_required(options: Mapping[str, Any], key: str, place: str) -> Any:
-    """The value of a key that must be there."""
+    """Returns the value of a required key."""
     if options.get(key) is None:
         raise UsageError(f"{place} needs a {key}.")
     return options[key]
 
 
 def text_at(value: Any, place: str) -> str:
-    """A text that is not empty."""
+    """Returns a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise wrong_value(place, "a text", value)
     return value
 
 
 def texts_at(value: Any, place: str) -> list[str]:
-    """A text, or a list of texts."""
+    """Returns a text or a list of texts as a list."""
     return [text_at(item, place) for item in (value if isinstance(value, list) else [value])]
 
 
 def flag_at(value: Any, place: str) -> bool:
-    """True or false."""
+    """Returns a boolean."""
     if not isinstance(value, bool):
         raise wrong_value(place, "true or false", value)
     return value
 
 
 def count_at(value: Any, place: str) -> int:
-    """A positive number, also as ``100k``."""
+    """Returns a positive number, which may be a text such as ``100k``."""
     if isinstance(value, str):
         return cast(int, with_place(place, lambda: parse_count(value, "the number")))
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -145,8 +147,8 @@ def count_at(value: Any, place: str) -> int:
 
 
 def balance_at(value: Any, place: str) -> BalanceOptions | None:
-    """What is said of balance."""
-    # here: only a run with balance needs the runtime
+    """Returns the options of balance."""
+    # imported here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
     options: BalanceOptions | None = with_place(place, lambda: balance_of(value))
@@ -156,7 +158,7 @@ def balance_at(value: Any, place: str) -> BalanceOptions | None:
 def one_of(
     words: tuple[str, ...], hint_of: Callable[[str, tuple[str, ...]], str] = near
 ) -> Callable[[Any, str], str]:
-    """What reads one of these words."""
+    """Returns a reader of one of these words. ``hint_of`` makes the hint for another word."""
 
     def read(value: Any, place: str) -> str:
         if value not in words:
@@ -169,12 +171,12 @@ def one_of(
 
 
 def region_at(value: Any, place: str) -> str:
-    """The regions of a query, as text."""
+    """Returns the regions of a query as text."""
     text = text_at(value, place)
     return cast(str, with_place(place, lambda: region_of(text)))
 
 
 def policy_at(value: Any, place: str) -> str:
-    """A report policy, as text."""
+    """Returns a report policy as text."""
     with_place(place, lambda: report_policy(value))
     return str(value)

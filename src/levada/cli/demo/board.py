@@ -1,10 +1,9 @@
-"""The demo's board: results of the three queries as they come, with the progress of the run, as
-something that Rich draws.
+"""The demo's board: the latest results of the three queries and the progress of the run, drawn by
+Rich.
 
 A ``Board`` is a sink, which the engine's thread fills, and a display, which the main thread draws.
-It keeps the last few solutions of each query and how many there were; what it holds is replaced,
-never changed, so the threads need no lock. Cost: by the epoch and the few rows shown, not by the
-results.
+It keeps the last solutions of each query and their number. Its values are replaced, never changed,
+so the threads need no lock. Cost: by the epoch and the few rows shown, not by the results.
 """
 
 from __future__ import annotations
@@ -27,15 +26,17 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import Iri, Literal, parse_term
 from levada.engine.status.summary import Progress
 
-_WIDE = 116  # columns from which two queries stand side by side
+_WIDE = 116  # the least columns for two queries side by side
 _MAX_ROWS = 16  # rows of a query that are kept
 
 Rows = tuple[tuple[int, tuple[str, ...]], ...]
-"""Solutions for people: report time and values."""
+"""Solutions for people: report time (ms) and values."""
 
 
 class Kind(Enum):
-    """What is shown of a query: its last solutions, or the greatest ones of its last report."""
+    """The rows that the board shows of a query: its last solutions, or the greatest ones of its
+    last report.
+    """
 
     LAST = "last"
     GREATEST = "greatest"
@@ -43,8 +44,8 @@ class Kind(Enum):
 
 @frozen
 class View:
-    """How a query is shown. ``columns`` are (variable, heading); the last one of ``GREATEST`` is a
-    number, drawn as a bar.
+    """The presentation of a query. ``columns`` are (variable, heading). The last column of
+    ``GREATEST`` is a number, drawn as a bar.
     """
 
     query: str
@@ -82,7 +83,7 @@ VIEWS = (
 
 @frozen
 class QueryTally:
-    """Of a query: how many solutions, and (report, values) of some of the last, oldest first."""
+    """The number of a query's solutions, and (report, values) of some of the last, oldest first."""
 
     count: int = 0
     rows: Rows = ()
@@ -90,8 +91,10 @@ class QueryTally:
 
 @dataclass
 class Board:
-    """``elements`` is how many the streams hold in all, ``until`` the last event time (ms): reports
-    after it, when windows just run out, are counted but do not replace a report of ``GREATEST``.
+    """The board of the demo.
+
+    ``elements`` is the size of the streams, ``until`` the last event time (ms). Later reports, of
+    windows that run out, are counted but do not replace a report of ``GREATEST``.
     """
 
     elements: int
@@ -117,7 +120,7 @@ class Board:
         return []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The head, then the queries, in as many rows as there is room for."""
+        """Yields the head, then the queries, in as many rows as fit."""
         height = options.height or console.height
         wide = options.max_width >= _WIDE
         yield self._head()
@@ -138,7 +141,7 @@ class Board:
         yield grid
 
     def _head(self) -> RenderableType:
-        """Where the run is: event time, elements, rate."""
+        """Returns the state of the run: event time, elements, rate."""
         p = self.progress
         if not p.epochs:
             return self._spinner
@@ -154,7 +157,7 @@ class Board:
         return Group(line, Text(counts))
 
     def _now(self) -> str:
-        """The event time up to which all is known."""
+        """Returns the event time up to which results are complete."""
         least = min(self.progress.watermarks.values(), default=MIN)
         return "end of the year" if least >= MAX else _minute(least)
 
@@ -171,21 +174,21 @@ def _last_solutions(view: View, batch: Batch) -> Rows:
 
 
 def _last_report(view: View, batch: Batch, until: int) -> Rows:
-    """The solutions of the last report that is not after ``until``; none if there is none."""
+    """Returns the solutions of the last report that is not after ``until``, or () without one."""
     stop = int(np.searchsorted(batch.report, until, side="right"))
     start = int(np.searchsorted(batch.report, batch.report[stop - 1])) if stop else 0
     return _rows(view, batch, start, stop)
 
 
 def _rows(view: View, batch: Batch, start: int, stop: int) -> Rows:
-    """Some solutions of a batch, as texts for people."""
+    """Returns some solutions of a batch as texts for people."""
     columns = [batch.columns[name].slice(start, stop - start).to_list() for name, _ in view.columns]
     values = ([_show(text) for text in column] for column in columns)
     return tuple(zip(batch.report[start:stop].tolist(), zip(*values, strict=True), strict=True))
 
 
 def _show(text: str | None) -> str:
-    """A term for people: of an IRI what follows its last slash.
+    """Returns a term for people; an IRI is cut after its last slash.
 
     >>> _show("<http://levada.example/airport/JFK>")
     'JFK'
@@ -204,7 +207,7 @@ def _show(text: str | None) -> str:
 
 
 def _minute(ms: int) -> str:
-    """An event time without its seconds.
+    """Returns an event time without its seconds.
 
     >>> _minute(0)
     '1970-01-01 00:00'
@@ -226,7 +229,7 @@ def _plain(heads: Sequence[str]) -> Table:
 
 
 def _last(view: View, rows: Rows, most: int) -> Table:
-    """The newest solution on top."""
+    """Returns a table with the newest solution on top."""
     table = _plain(("time (UTC)", *(head for _, head in view.columns)))
     for report, values in list(reversed(rows))[:most]:
         table.add_row(_minute(report), *(Text(value) for value in values))
@@ -234,7 +237,7 @@ def _last(view: View, rows: Rows, most: int) -> Table:
 
 
 def _greatest(view: View, rows: Rows, most: int) -> Table:
-    """The greatest numbers of the last report, as bars."""
+    """Returns the greatest numbers of the last report as bars."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right")

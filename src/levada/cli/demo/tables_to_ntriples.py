@@ -1,14 +1,14 @@
-"""Tables -> N-Triples, by expressions over whole columns.
+"""The conversion of tables to N-Triples, by expressions over whole columns.
 
     <http://levada.example/airline/UA> <https://schema.org/name> "United Air Lines Inc." .
     <http://levada.example/flight/UA1545-20130101T1015Z> <http://levada.example/air#departureDelay>
         "2"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .     (one line, in a stream)
 
-A ``Shape`` says which triples a row becomes: its subject, and for each predicate the object's
-canonical text, null if the row has none. All triples of a row stand together, so that in a stream
-they are one element (``element=subject``); with ``time`` each line carries the row's event time as
-a further term. Invariants: rows keep their order; texts have no line break, so that a line is a
-triple. Cost: a year of flights, 2.7 million triples, takes two seconds on two cores.
+A ``Shape`` describes the triples of a row: its subject, and for each predicate the object's
+canonical text, or null. The triples of a row are consecutive, so that in a stream they are one
+element (``element=subject``). With ``time`` each line ends with the row's event time. Invariants:
+rows keep their order; texts have no line break, so a line is a triple. Cost: two seconds on two
+cores for a year of flights, 2.7 million triples.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 @dataclass(frozen=True)
 class Shape:
-    """The triples of a row. ``subject`` and objects are expressions of N-Triples texts; ``time`` of
-    integer ms, or None.
+    """The triples of a row. ``subject`` and the objects are expressions of N-Triples texts;
+    ``time`` of integer ms, or None.
     """
 
     subject: pl.Expr
@@ -35,11 +35,11 @@ class Shape:
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """The IRIs of all predicates, in the order of the lines."""
+        """Returns the IRIs of all predicates, in the order of the lines."""
         return (RDF_TYPE, *(predicate for predicate, _ in self.objects))
 
     def element(self) -> pl.Expr:
-        """The lines of a row as one text, without the last line break."""
+        """Returns the lines of a row as one text, without the last line break."""
         end = (
             [pl.lit(" .")]
             if self.time is None
@@ -51,7 +51,7 @@ class Shape:
         return pl.concat_str(lines, separator="\n", ignore_nulls=True)
 
     def triples(self, table: pl.DataFrame) -> int:
-        """How many triples a table becomes."""
+        """Returns the number of triples of a table."""
         there = table.select(
             pl.sum_horizontal(value.is_not_null().sum() for _, value in self.objects)
         )
@@ -67,7 +67,8 @@ def write(table: pl.DataFrame, shape: Shape, path: Path) -> None:
 
 
 def iri(start: str, *parts: pl.Expr) -> pl.Expr:
-    """IRIs that begin with ``start``; the parts must hold nothing that an IRI may not.
+    """Returns IRIs that begin with ``start``. The parts must not contain characters that an IRI
+    forbids.
 
     >>> made = pl.DataFrame({"k": ["UA", None]}).select(iri("http://e/", pl.col("k")))
     >>> made.to_series().to_list()
@@ -77,7 +78,7 @@ def iri(start: str, *parts: pl.Expr) -> pl.Expr:
 
 
 def string(value: pl.Expr) -> pl.Expr:
-    r"""Plain literals.
+    r"""Returns plain literals.
 
     >>> pl.DataFrame({"k": ['a "b"']}).select(string(pl.col("k"))).item()
     '"a \\"b\\""'
@@ -89,16 +90,17 @@ def string(value: pl.Expr) -> pl.Expr:
 
 
 def typed_literal(value: pl.Expr, datatype: str) -> pl.Expr:
-    """Literals of a type of XML Schema, from numbers or from lexical forms.
+    """Returns literals of a type of XML Schema, from numbers or from lexical forms.
 
-    >>> pl.DataFrame({"k": [-2, None]}).select(typed(pl.col("k"), "integer")).to_series().to_list()
+    >>> column = pl.DataFrame({"k": [-2, None]})
+    >>> column.select(typed_literal(pl.col("k"), "integer")).to_series().to_list()
     ['"-2"^^<http://www.w3.org/2001/XMLSchema#integer>', None]
     """
     return pl.concat_str(pl.lit('"'), value.cast(pl.String), pl.lit(f'"^^<{XSD}{datatype}>'))
 
 
 def date_time(ms: pl.Expr) -> pl.Expr:
-    """Instants in ms as xsd:dateTime, in UTC.
+    """Returns instants in ms as xsd:dateTime, in UTC.
 
     >>> pl.DataFrame({"t": [0]}).select(date_time(pl.col("t"))).item()
     '"1970-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
@@ -109,7 +111,7 @@ def date_time(ms: pl.Expr) -> pl.Expr:
 
 
 def stamp(ms: pl.Expr) -> pl.Expr:
-    """Instants to the minute, as they stand in IRIs.
+    """Returns instants in ms to the minute, as in IRIs.
 
     >>> pl.DataFrame({"t": [0]}).select(stamp(pl.col("t"))).item()
     '19700101T0000Z'

@@ -1,13 +1,13 @@
-"""How the demo's tables become RDF: the names that it uses and makes (``docs/vocabulary.md``
-explains each of them).
+"""The mapping of the demo's tables to RDF: the names that it uses and defines
+(``docs/vocabulary.md`` explains each of them).
 
     schema:   https://schema.org/                  flights, airports, airlines, names
-    sosa:     http://www.w3.org/ns/sosa/           observations and what they are about
-    air:      http://levada.example/air#           ours: what neither of them has
+    sosa:     http://www.w3.org/ns/sosa/           observations and their features of interest
+    air:      http://levada.example/air#           ours: terms that neither of them has
     data      http://levada.example/<kind>/<key>   flights, weather, airports, airlines, planes
 
-Event times: a flight's is its scheduled departure, which cancelled flights have too and in whose
-hour its weather is looked up; a weather record's is the full hour that it was made for. Missing
+The event time of a flight is its scheduled departure, which cancelled flights also have, and in
+whose hour its weather is looked up. The event time of a weather record is its full hour. Missing
 values make no triple.
 """
 

@@ -1,5 +1,5 @@
-"""A folder with everything that the demo is: streams and static data as N-Triples, queries, and the
-app file that joins them.
+"""The folder of the demo: streams and static data as N-Triples, queries, and the app file that
+joins them.
 
     flights.nt weather.nt                      streams, sorted by time, each line with its time
     airports.nt airlines.nt planes.nt          static
@@ -44,8 +44,8 @@ options: {out: results, epoch: 0, epoch_rows: 20000}
 
 @frozen
 class Written:
-    """What a folder holds: elements and triples of the streams, triples of the static data, bytes
-    of all of them; the last event time of the streams (ms).
+    """The contents of a folder: ``elements`` and triples (``streamed``) of the streams, ``static``
+    triples, the bytes of all files, and the last event time of the streams (``until``, ms).
     """
 
     elements: int
@@ -56,8 +56,8 @@ class Written:
 
 
 def empty_folder(folder: Path) -> Path:
-    """The folder, made if it is not there. Raises ``UsageError`` if something is in it,
-    ``SinkError`` if it cannot be made.
+    """Returns the folder, which it creates if needed. Raises ``UsageError`` if the folder is not
+    empty, ``SinkError`` if it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def empty_folder(folder: Path) -> Path:
 
 
 def fill(folder: Path, tables: Tables) -> Written:
-    """Writes everything into a folder that is there. Raises ``SinkError``."""
+    """Writes all files into an existing folder. Raises ``SinkError``."""
     until = streamed = static = size = elements = 0
     try:
         for name, shape in (STREAMS | STATIC).items():
@@ -98,8 +98,8 @@ def fill(folder: Path, tables: Tables) -> Written:
 
 
 def discard(folder: Path) -> None:
-    """Removes what ``fill`` may have written, so that an interrupted demo can be started again on
-    the same folder.
+    """Removes the files that ``fill`` may have written, so that an interrupted demo can start again
+    in the same folder.
     """
     for name in (
         *(f"{name}.nt" for name in STREAMS | STATIC),
@@ -110,7 +110,7 @@ def discard(folder: Path) -> None:
 
 
 def query_text(name: str) -> str:
-    """The text of one of the demo's queries.
+    """Returns the text of one of the demo's queries.
 
     >>> query_text("storms").splitlines()[0][:9]
     '# Storms:'

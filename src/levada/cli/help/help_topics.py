@@ -1,6 +1,7 @@
-"""``levada help TOPIC``: the options of streams, the formats, the dialects, the windows, as tables.
+"""``levada help TOPIC``: tables of the options of streams, the formats, the dialects and the
+windows.
 
-What a table says is taken from where the program has it, or compared with it by a test.
+The contents of a table come from the program, or a test compares them with it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ WINDOWS = (
     ("cql", "rows of each key", "From S [Partition By k Rows 10]"),
     ("cql", "elements of now, all", "From S [Now], S [Range Unbounded]"),
 )
-"""Dialect, kind of window, how it is written."""
+"""The dialect, the kind of window and its syntax."""
 
 
 def tell(topic: str) -> None:
-    """Prints a topic. Raises ``UsageError`` for one that there is not."""
+    """Prints a topic. Raises ``UsageError`` for an unknown topic."""
     if topic not in TOPICS:
         raise UsageError(f"There is no help on {topic}.", hint=near(topic, TOPICS))
     console = Console(highlight=False)
@@ -51,7 +52,7 @@ def tell(topic: str) -> None:
 
 
 def plain(markdown: str) -> str:
-    """A cell of the documentation's table for a terminal.
+    """Converts a cell of the documentation's table to text for a terminal.
 
     >>> plain("`a`: [as the file shows](#x)")
     'a: as the file shows'

@@ -1,7 +1,5 @@
-"""``levada sample``: a table's columns, types and times, as an option to be pasted, or as a mapping
-file.
-
-What it finds is what ``schema=auto`` takes (``connectors.ingest.tables.schema_inference``).
+"""``levada sample``: a table's columns, types and times, as an option to be pasted or as a mapping
+file. It infers the same schema as ``schema=auto`` (``connectors.ingest.tables.schema_inference``).
 """
 
 from __future__ import annotations
@@ -33,7 +31,9 @@ _PLAIN_YAML = re.compile(r"[^\W\d]\w*|<[^<>\s]*> [^\s\"\\]+ \{[^{}\"\\:#\x00-\x1
 
 
 def sample(path: Path, *, mapping: bool) -> None:
-    """Prints what a file shows. Raises ``SourceError`` and ``UsageError``."""
+    """Prints the option or the mapping file for a table. Raises ``SourceError`` and
+    ``UsageError``.
+    """
     form = _format(path)
     inferred = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
     print(
@@ -45,7 +45,9 @@ def sample(path: Path, *, mapping: bool) -> None:
 
 
 def _format(path: Path) -> str:
-    """The format by the file's ending, else by its first character. Raises ``UsageError``."""
+    """Returns the format by the file's extension, else by its first character. Raises
+    ``UsageError``.
+    """
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", hint="Name one of its files.")
     form = format_of(path.name)
@@ -65,19 +67,19 @@ def _format(path: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    """The stream's name: that of the file, as a plain word."""
+    """Returns the stream's name: the name of the file as a plain word."""
     stem = PurePath(path.stem).stem if path.suffix.lower() in PACKED else path.stem
     word = re.sub(r"\W", "_", stem)
     return word if _PLAIN.fullmatch(word) else f"s_{word}"
 
 
 def option(inferred: InferredSchema, path: Path) -> str:
-    """The value of ``--stream``; what is so by default is left out."""
+    """Returns the value of ``--stream``, without defaults."""
     return _option(inferred, path, "schema", ";".join(f"{n}:{kind}" for n, kind in inferred.schema))
 
 
 def _option(inferred: InferredSchema, path: Path, key: str, value: str) -> str:
-    """The value of ``--stream`` with a schema or a mapping."""
+    """Returns the value of ``--stream`` with a schema or a mapping."""
     options = {
         "format": inferred.format if format_of(path.name) is None else "",
         key: value,
@@ -93,7 +95,7 @@ def _option(inferred: InferredSchema, path: Path, key: str, value: str) -> str:
 
 
 def mapping_of(inferred: InferredSchema, path: Path) -> str:
-    """A mapping file: a triple for each column, of a subject for each row."""
+    """Returns a mapping file: a triple for each column, a subject for each row."""
     base = f"http://example.org/{_name(path)}"
     columns = {name: kind for name, kind in inferred.types.items() if name and name != ROW}
     typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
@@ -111,12 +113,12 @@ def mapping_of(inferred: InferredSchema, path: Path) -> str:
 
 
 def _yaml(text: str) -> str:
-    """A text as YAML: plain where that is the same to every reader."""
+    """Returns a text as YAML, plain where all readers agree on it."""
     return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def _remarks(inferred: InferredSchema) -> Iterator[RenderableType]:
-    """The columns, and what is not certain."""
+    """Yields the columns, and the uncertain facts."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("column", "type", "first value", ""):
         grid.add_column(head)

@@ -196,13 +196,11 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("`version`", "of MQTT: `5` or `3.1.1`", "`5`"),
 )
-"""Each key, or keys that go together, in backticks; what it says, in Markdown; what holds unless it
-is given.
-"""
+"""Each key, or several related keys, in backticks; its meaning in Markdown; its default."""
 
 
 def keys() -> list[str]:
-    """The keys of the table, in its order.
+    """Returns the keys of the table, in its order.
 
     >>> from levada.connectors.config.stream_options import OPTIONS
     >>> set(keys()) == set(OPTIONS)

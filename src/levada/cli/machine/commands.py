@@ -1,4 +1,4 @@
-"""The commands of ``levada machine``; what they do is imported when they do it."""
+"""The commands of ``levada machine``. Their implementation is imported when they run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ machines = typer.Typer(no_args_is_help=True, help="Machine files: show one, writ
 
 @machines.callback()
 def _machines() -> None:
-    """Look at machine files: places, cores, how far these are from each other."""
+    """Look at machine files: places, cores and the distances between places."""
 
 
 @machines.command("show", epilog="[bold]Example[/bold]\n\nlevada machine show server-a")
@@ -53,8 +53,8 @@ def _probe(
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a machine file of this machine: where its processors are, and what they cost each other
-    as measured; or of a cluster's executors. Of what is assumed a sentence tells.
+    """Write a machine file of this machine: the places of its processors, and the measured costs
+    between them; or of a cluster's executors. A warning states each assumption.
     """
     if master is not None:
         from levada.cli.machine.probe_cluster import probe_cluster

@@ -1,7 +1,7 @@
 """``levada machine probe --master ..``: a machine file of a cluster's executors.
 
-A place is an executor. What goes at a time from one to another is a blob: ``line`` has the bytes of
-a small one, ``latency`` what it takes (``runtime.spark``).
+A place is an executor. The unit of transfer between executors is a blob: ``line`` is the bytes of a
+small one, ``latency`` its transfer time (``runtime.spark``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLUSTERS = re.compile(r"spark://.+|yarn|k8s://.+|local-cluster\[.+\]")
 
 
 def probe_cluster(out: Path | None, master: str, *, as_json: bool, by: By | None = None) -> None:
-    """Probes, and writes the file, or prints it. Raises ``LevadaError``."""
+    """Probes the executors, and writes the machine file or prints it. Raises ``LevadaError``."""
     _check(master, by)
     if out is not None and not os.access(out.parent, os.W_OK):
         raise UsageError(f"{out} cannot be written: {out.parent} is no folder to write to.")
@@ -63,15 +63,13 @@ def _check(master: str, by: By | None) -> None:
 
 
 def _probe(master: str) -> tuple[Machine, tuple[str, ...]]:
-    """The executors as places, and a sentence for each thing that is not of a measurement."""
+    """Returns the executors as places, and a sentence for each value that is not measured."""
     from levada.runtime.spark.network_probe import LOCALITY_WAIT, ping
     from levada.runtime.spark.network_probe_tasks import SMALL_BLOB_BYTES
     from levada.runtime.spark.spark_session import start_session, stop_session
 
     scratch = Path(tempfile.mkdtemp(prefix="levada-probe-"))
-    session = start_session(
-        master, config=LOCALITY_WAIT, scratch=scratch
-    )  # its log is kept if this fails
+    session = start_session(master, config=LOCALITY_WAIT, scratch=scratch)  # failure keeps its log
     try:
         network = ping(session, expected=executors(master))
     finally:

@@ -1,8 +1,8 @@
-"""``levada machine probe``: a machine file of the machine that it runs on.
+"""``levada machine probe``: a machine file of this machine.
 
-Where processors are is read below /sys (``placement.hardware.cpu_topology``), what they cost each
-other measured (``placement.hardware.memory_latency``). What is assumed is told as warnings and
-stands at the head of the file.
+The places of processors are read from /sys (``placement.hardware.cpu_topology``); costs between
+them are measured (``placement.hardware.memory_latency``). Assumptions are warnings, and comments at
+the head of the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SYS = Path("/sys")
 
 
 def probe(out: Path | None, *, as_json: bool, by: By | None = None, root: Path = SYS) -> None:
-    """Probes, and writes the file, or prints it. ``root``: a folder laid out as /sys. Raises
-    ``UsageError``.
+    """Probes this machine, and writes the machine file or prints it. ``root``: a folder with the
+    layout of /sys. Raises ``UsageError``.
     """
     machine, assumed = measure_machine(root, by)
     for sentence in assumed:
@@ -36,7 +36,7 @@ def probe(out: Path | None, *, as_json: bool, by: By | None = None, root: Path =
 
 
 def put(out: Path | None, machine: Machine, assumed: Sequence[str], *, as_json: bool) -> None:
-    """Writes a machine file, or prints it. Raises ``UsageError``."""
+    """Writes a machine file or prints it. Raises ``UsageError``."""
     text = _json(machine) if as_json else machine_text(machine, assumed)
     if out is None:
         print(text, end="")
@@ -50,7 +50,9 @@ def put(out: Path | None, machine: Machine, assumed: Sequence[str], *, as_json: 
 def measure_machine(
     root: Path, by: By | None = None, gauge: Gauge | None = None
 ) -> tuple[Machine, tuple[str, ...]]:
-    """This machine, and a sentence for each thing about it that is assumed."""
+    """Returns this machine, and a sentence for each assumption. Raises ``UsageError`` on a system
+    other than Linux.
+    """
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError(
             f"Probing reads where processors are from Linux, and this is {platform.system()}.",
@@ -75,7 +77,7 @@ def measure_machine(
 
 
 def machine_text(machine: Machine, assumed: Sequence[str] = ()) -> str:
-    """The text of a machine file, YAML; sentences as comments at its head."""
+    """Returns the YAML text of a machine file, with sentences as comments at its head."""
     lines = ["# Written by levada machine probe.", *(f"# {sentence}" for sentence in assumed)]
     for key, value in tell(machine).items():
         rows = isinstance(value, list) and value and isinstance(value[0], list)
@@ -96,7 +98,7 @@ def _pin() -> Pin:
 
 @contextmanager
 def _restored_affinity() -> Iterator[None]:
-    """This thread runs afterwards where it may run now."""
+    """Restores this thread's processors at the end."""
     before = os.sched_getaffinity(0)
     try:
         yield
@@ -106,7 +108,7 @@ def _restored_affinity() -> Iterator[None]:
 
 
 def _group() -> str:
-    """The path of this process' control group: as version 2 tells it."""
+    """Returns the path of this process's control group, of version 2."""
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         if line.startswith("0::/"):
             return line.removeprefix("0::")
@@ -114,7 +116,7 @@ def _group() -> str:
 
 
 def _threads(root: Path, layout: Layout) -> Iterator[str]:
-    """Says so if what counts as cores are threads of cores."""
+    """Yields a sentence if the processors share cores."""
     numbers = {n for processors in layout.processors for n in processors}
     of = {_read(root / f"devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in numbers}
     if "" not in of and len(of) < len(numbers):

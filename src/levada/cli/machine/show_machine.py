@@ -1,4 +1,4 @@
-"""``levada machine show``: what a machine file says, checked, as tables or as JSON."""
+"""``levada machine show``: checks a machine file and shows it as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHIPPED = ("server-a", "server-b")
 
 
 def show(file: str, *, as_json: bool) -> None:
-    """Prints a machine; a file goes before a machine of the same name that comes with Levada."""
+    """Prints a machine. A file precedes a machine of the same name that comes with Levada."""
     machine = load_machine(file)
     if as_json:
         print(json.dumps(tell(machine)))
@@ -31,7 +31,7 @@ def show(file: str, *, as_json: bool) -> None:
 
 
 def load_machine(file: str) -> Machine:
-    """The machine of a file, else the one of that name that comes with Levada. Raises
+    """Returns the machine of a file, or the machine of that name that comes with Levada. Raises
     ``UsageError``.
     """
     if Path(file).exists() or Path(file).suffix:
@@ -45,7 +45,7 @@ def load_machine(file: str) -> Machine:
 
 
 def tell(machine: Machine) -> dict[str, object]:
-    """The fields of a machine file, bandwidth in MB/s."""
+    """Returns the fields of a machine file, bandwidth in MB/s."""
     return {
         "name": machine.name,
         "clock": machine.clock,

@@ -1,5 +1,5 @@
-"""The commands ``place`` and ``graph``, and their options. What they do is imported when they do
-it, so that ``levada --help`` loads no NumPy code of placers.
+"""The commands ``place`` and ``graph``, and their options. Their implementation is imported when
+they run, so that ``levada --help`` loads no NumPy code of placers.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def place(
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
-    """Place the tasks of a send graph on machines: what every placer would send across machines,
-    and how even it is, side by side; predicted from the graph, nothing is run.
+    """Place the tasks of a send graph on machines. For every placer show the share that would cross
+    machines and how even the load is, as predicted from the graph: nothing is run.
     """
     from levada.cli.placement.place import Wish, place
 
@@ -131,8 +131,8 @@ def _export(
     ] = None,
     debug: o.Debug = False,
 ) -> None:
-    """Write a send graph (JSON), or what a run with --slice has measured, in another format; METIS'
-    weights are symmetric.
+    """Write a send graph (JSON), or the graph measured by a run with --slice, in another format.
+    METIS' weights are symmetric.
     """
     from levada.cli.placement.graph import export
 
@@ -161,7 +161,7 @@ def _sankey(
     out: GraphOut = None,
     debug: o.Debug = False,
 ) -> None:
-    """Draw who sends how much to whom, as a page (HTML)."""
+    """Draw the traffic between tasks as a page (HTML)."""
     from levada.cli.placement.graph import sankey
 
     sankey(file, placement, machines, out, by)

@@ -1,5 +1,5 @@
-"""Distances of machines from a file: JSON, a list of numbers for each machine; or a machine file,
-whose latencies they are.
+"""Distances of machines from a file: JSON, a list of numbers for each machine; or the latencies of
+a machine file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _YAML = (".yaml", ".yml")
 
 
 def read_distances(path: Path, machines: int) -> Doubles:
-    """How far each machine (a row) is from each. Raises UsageError that names the file, the row
-    and the number.
+    """Returns the distance of each machine (a row) from each, a square matrix. Raises
+    ``UsageError`` that names the file, the row and the number.
     """
     if path.suffix in _YAML:
         return _latencies(path, machines)
@@ -42,7 +42,7 @@ def read_distances(path: Path, machines: int) -> Doubles:
 
 
 def _latencies(path: Path, machines: int) -> Doubles:
-    """Those of a machine file, place by place in its order."""
+    """Returns the latencies of a machine file, place by place in its order."""
     machine = read_machine(path)
     if len(machine.places) != machines:
         raise UsageError(

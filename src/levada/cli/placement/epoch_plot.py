@@ -1,9 +1,8 @@
-"""How a run's epochs were spread, as a picture: operators in columns by their stage, each with a
-bar for the time that was predicted for it above one for the time that it took, in the last epoch
-(KATTS, fig. 1: a topology with its schedule; edges that cross tasks are red, others grey). Below it
-who has sent to whom (``matrix``).
+"""A picture of how a run's epochs were spread: operators in columns by stage, each with a bar for
+its predicted and one for its measured time in the last epoch.
 
-The SVG needs nothing else. Cost: by operators.
+Edges that cross tasks are red, others grey (KATTS, fig. 1: a topology with its schedule). Below is
+the traffic matrix (``traffic_matrix``). The SVG needs no other file. Cost: by operators.
 """
 
 from __future__ import annotations
@@ -28,14 +27,16 @@ Place = tuple[int, int]
 
 
 class Flow(NamedTuple):
-    """Operators by their names with their stages, in their order; who sends to whom."""
+    """The operators by name with their stages, in plan order, and the edges between them."""
 
     stages: Mapping[str, int]
     edges: Sequence[tuple[str, str]]
 
 
 def flow_of(plan: Plan) -> Flow:
-    """The operators of a plan, by the names that costs have; first ones read."""
+    """Returns the operators of a plan, by the names in the costs. Operators without input read from
+    ``READING``.
+    """
     names = {n: f"{type(node.step).__name__} {n}" for n, node in plan.nodes.items()}
     edges = [(names[n], names[c.node]) for n in plan.order for c in plan.nodes[n].consumers]
     first = [(READING, names[n]) for n in plan.order if not plan.nodes[n].inputs]
@@ -43,14 +44,14 @@ def flow_of(plan: Plan) -> Flow:
 
 
 def read_flow(checkpoint: Path) -> Flow:
-    """That of the last epoch. Raises ``CheckpointError``."""
+    """Returns the operators of the last epoch. Raises ``CheckpointError``."""
     manifest = newest_manifest(checkpoint)
     assert manifest is not None, "what its epochs cost has been read"
     return flow_of(plan_of(checkpoint, facts_of(checkpoint), manifest.plan))
 
 
 def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> None:
-    """Draws it into a file. Raises ``UsageError``."""
+    """Draws the picture into a file. Raises ``UsageError``."""
     if path.suffix.lower() != ".svg":
         raise UsageError(f"{path} is no SVG by its ending.", hint=f"Say {path.stem}.svg.")
     try:
@@ -60,7 +61,7 @@ def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None =
 
 
 def draw(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
-    """The picture as SVG; below it who has sent to whom, where that was counted."""
+    """Returns the picture as SVG, with the traffic below it if it was counted."""
     lines = list(sentences(costs))
     if sent is not None and sent.bottleneck is not None:
         lines.append(sent.bottleneck.sentence)
@@ -85,7 +86,9 @@ def draw(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str
 
 
 def _columns(costs: CostsStatus, flow: Flow) -> dict[int, list[str]]:
-    """What stands in each column, by its stage; of operators those of which costs are told."""
+    """Returns the boxes of each column, by stage: all operators of the intake, others only if their
+    cost is known.
+    """
     columns: dict[int, list[str]] = {0: [READING]}
     for name, stage in flow.stages.items():
         if stage == 0 or name in costs.parts:
@@ -119,7 +122,7 @@ def _edges(flow: Flow, places: Mapping[str, Place]) -> Iterator[str]:
 
 
 def _box(name: str, at: Place, costs: CostsStatus) -> Iterator[str]:
-    """An operator with both of its bars; all are drawn to one scale."""
+    """Yields the box of an operator with both bars, in one scale for all operators."""
     x, y = at
     most = max((max(v[-2:]) for v in costs.parts.values()), default=0.0) or 1.0
     yield f'<rect class="box" x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="4"/>'

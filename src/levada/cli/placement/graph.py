@@ -20,8 +20,10 @@ def export(
     slice_: str | None = None,
     groups: int | None = None,
 ) -> None:
-    """A send graph in another format: the one named, else that of the ending of ``out``. Of a
-    checkpoint that which was measured, as JSON if nothing else is said; by so many ``groups``.
+    """Writes a send graph in the format ``format_``, else in that of the extension of ``out``.
+
+    ``file`` may be a checkpoint: then the measured graph is written, as JSON by default. ``groups``
+    makes tasks of that many groups of keys. Raises ``UsageError``.
     """
     if file.is_dir():
         name = format_ or ("json" if out is None else format_of(out))
@@ -43,14 +45,14 @@ def export(
 
 
 def import_(file: Path, format_: str | None, out: Path | None) -> None:
-    """A graph of any format as JSON."""
+    """Writes a graph of any format as JSON. Raises ``UsageError``."""
     _write(FORMATS["json"].write(read_graph(file, format_)), out)
 
 
 def sankey(
     file: Path, placement: Path | None, machines: int, out: Path | None, by: str = "task"
 ) -> None:
-    """The picture, of tasks or of operators (``by``)."""
+    """Writes the picture of tasks or of operators (``by``). Raises ``UsageError``."""
     if by == "operator" and placement is not None:
         raise UsageError(
             "Operators have no machine, their tasks have.", hint="Leave out --placement or --by."

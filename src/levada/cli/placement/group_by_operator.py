@@ -1,7 +1,7 @@
 """A send graph by operators in place of tasks, for pictures (KATTS, fig. 5).
 
-Of Levada's tasks those of a stream are one operator, those of a stage, and all groups of keys; a
-task whose name says of no operator is one by itself.
+The tasks of a stream are one operator, those of a stage another, and so are all groups of keys. A
+task with any other name is an operator by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TASK = re.compile(r"(\d+)\.\d+")
 
 
 def operator_of(task: str) -> str:
-    """The operator that a task is one of.
+    """Returns the operator of a task.
 
     >>> [operator_of(task) for task in ("2.0", "http://e/s a.nt", "group 1/2", "output", "17")]
     ['stage 2', 'http://e/s', 'groups', 'output', '17']
@@ -33,7 +33,7 @@ def operator_of(task: str) -> str:
 
 
 def by_operator(graph: SendGraph) -> SendGraph:
-    """The graph between operators: rows alone."""
+    """Returns the graph between operators, with rows only."""
     operators = [operator_of(task) for task in graph.tasks]
     names = tuple(dict.fromkeys(operators))
     place = {name: i for i, name in enumerate(names)}

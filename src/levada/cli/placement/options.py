@@ -1,4 +1,4 @@
-"""Options of commands that have to do with where work goes, and how much of it at once."""
+"""The options of commands about the place of work, and about the amount of work at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from levada.plan.execution.join_kinds import join_form_of
 
 
 def _join(word: str) -> str:
-    """The word of a form of joins. Raises ``UsageError`` with the one that may be meant."""
+    """Checks the word of a form of joins. Raises ``UsageError`` with the nearest word."""
     return str(join_form_of(word))
 
 

@@ -28,12 +28,12 @@ from levada.placement.problem import BOUND, Problem
 from levada.placement.send_graph import Load, SendGraph, Unit, add
 
 RSD_TOLERANCE = 1.05
-"""Times the least RSD that was found, where that is more than what is usual."""
+"""A factor on the least possible RSD, which gives the bound if that RSD exceeds the default."""
 
 
 @frozen
 class Wish:
-    """What was asked for, as the command line has it."""
+    """The options of the command."""
 
     graphs: tuple[Path, ...]
     machines: int
@@ -50,7 +50,7 @@ class Wish:
 
 @frozen
 class Placed:
-    """A placer's answer; ``distant``: what is sent times its distance, by all that is sent."""
+    """A placer's result. ``distant``: the rows sent, each times its distance, by all rows sent."""
 
     place: Ints
     score: Score
@@ -58,7 +58,9 @@ class Placed:
 
 
 def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
-    """Prints what the placers give, and writes the placement of one."""
+    """Prints the results of the placers, and writes the placement of one to ``out``. Raises
+    ``UsageError``.
+    """
     slices = _slices(wish)
     problem = _problem(wish, slices)
     waiting = "[dim]Placing; the first time, compiling the search[/dim]"
@@ -82,7 +84,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
 
 
 def _slices(wish: Wish) -> list[SendGraph]:
-    """The slices to learn from, and last the one that is scored."""
+    """Returns the slices to learn from, and last the one to score."""
     if wish.learn == 0 and len(wish.graphs) > 1:
         raise UsageError(
             f"There are {len(wish.graphs)} send graphs, and one is placed.",
@@ -97,7 +99,7 @@ def _slices(wish: Wish) -> list[SendGraph]:
 
 
 def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
-    """The problem on the slice that is scored; what is odd about it is told."""
+    """Returns the problem on the slice to score; warns of odd input."""
     graph, path = slices[-1], wish.graphs[-1]
     if not graph.rows.sum():
         hint = "Give one of a run or a slice in which something was sent."
@@ -137,8 +139,8 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
 
 
 def _default_graph(problem: Problem) -> float:
-    """The bound where none is said. Where a heavy task makes that more than 5 %, there is some room
-    above the evenest placement, or nothing else could be looked for.
+    """Returns the default bound on RSD. If a heavy task makes 5 % impossible, the bound has some
+    room above the evenest placement, so that a search is possible.
     """
     least = evenest(problem)
     if least <= BOUND:
@@ -161,7 +163,7 @@ def _check_measured(wish: Wish, slices: list[SendGraph]) -> None:
 
 
 def _warn_about_new(path: Path, slices: list[SendGraph]) -> None:
-    """Says what of a slice is not learned from those before."""
+    """Warns of tasks that are not in the slices to learn from."""
     tasks, known = slices[-1].tasks, {task for part in slices[:-1] for task in part.tasks}
     if slices[:-1] and (new := sum(task not in known for task in tasks)):
         warnings.warn(
@@ -197,7 +199,7 @@ def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
 
 
 def _warn_if_vain(problem: Problem, least: float) -> bool:
-    """Says so if a placement brings hardly more together than lots do."""
+    """Warns if a placement is hardly better than a random one; returns whether that is so."""
     graph, k, unit = problem.graph, problem.machines, problem.unit
     vain = problem.floor() <= BOUND and in_vain(graph, k, least, unit)
     if vain:
@@ -212,7 +214,7 @@ def _warn_if_vain(problem: Problem, least: float) -> bool:
 
 
 def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:
-    """The answers as JSON-able values; share and RSD are fractions."""
+    """Returns the results as JSON-able values; share and RSD are fractions."""
     placers = {
         name: {"share": a.score.share, "rsd": a.score.rsd}
         | ({} if a.distant is None else {"distant": a.distant})
@@ -246,7 +248,7 @@ def _show(problem: Problem, answers: Mapping[str, Placed]) -> Group:
 
 
 def fraction(text: str) -> float:
-    """A bound as a fraction; raises UsageError if it is none.
+    """Parses a bound as a fraction. Raises ``UsageError`` if it is malformed.
 
     >>> fraction("2.4%"), fraction("0.024")
     (0.024, 0.024)

@@ -1,4 +1,4 @@
-"""Standard output kept for what a command says: libraries in C print to it by themselves."""
+"""A guard of standard output against C libraries that print to it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What is printed behind Python's back goes nowhere: METIS prints when a part of its has no
-    tasks, which is no fault. For a process that does nothing else meanwhile.
+    """Discards the output of C libraries: METIS prints if a part has no tasks, which is not an
+    error. It redirects the file descriptor, so no other thread may print meanwhile.
     """
     sys.stdout.flush()
     try:
         kept = os.dup(1)
-    except OSError:  # there is no standard output
+    except OSError:  # standard output is closed
         yield
         return
     try:

@@ -1,8 +1,8 @@
-"""A topology's document as a send graph, so that what has not run yet can be placed.
+"""A topology's document as a send graph, to place queries before their first run.
 
-Tasks have the names that they have in a run. Who sends to whom follows from stages and groupings;
-how much does not: an edge carries the rows that the document says, else as many as each other one,
-and these are spread evenly over its tasks, those of ``home`` to the first. What is assumed is told.
+Tasks have the names that they have in a run. Stages and groupings determine the edges, but not
+their rows. An edge carries the rows in the document, or a default. The rows are spread evenly over
+its tasks; those of ``home`` go to the first. A warning states the assumption.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ from levada.plan.topology.topology_document import Document, is_document, read_d
 from levada.runtime.placement.task_graph import OUTPUT, STATIC, reader, task
 
 ASSUMED_EDGE_ROWS = 1_000_000
-"""What an edge carries that does not say."""
+"""The rows of an edge without rows in the document."""
 MAX_TASK_PAIRS = 10_000_000
-"""Pairs of tasks that send to each other, of all edges together."""
+"""The most pairs of tasks that send to each other, of all edges together."""
 
 
 def read(path: Path) -> SendGraph:
-    """The send graph of a file: measured, or that of a topology. Raises ``UsageError``."""
+    """Reads the send graph of a file: a measured one, or that of a topology. Raises
+    ``UsageError``.
+    """
     return graph_of(read_document(path), str(path)) if is_document(path) else read_graph(path)
 
 
 def graph_of(document: Document, path: str) -> SendGraph:
-    """The send graph of a topology."""
+    """Returns the send graph of a topology. Raises ``UsageError`` if it has too many pairs of
+    tasks.
+    """
     sent = list(_messages(document))
     if silent := sum(rows is None for _, _, rows in sent):
         warnings.warn(
@@ -62,7 +66,7 @@ Message = tuple[tuple[str, ...], tuple[str, ...], int | None]
 
 
 def _messages(document: Document) -> Iterator[Message]:
-    """Of each edge between stages, and of each that leaves: its tasks, and its rows if said."""
+    """Yields the tasks and rows (None: unknown) of each edge between stages and to the output."""
     nodes = {node.name: node for node in document.nodes}
     feeds = _feeds(document)
     for edge, rows in zip(document.edges, document.rows, strict=True):
@@ -77,11 +81,11 @@ def _messages(document: Document) -> Iterator[Message]:
 
 
 def _feeds(document: Document) -> dict[str, tuple[str, ...]]:
-    """The streams whose readers have the rows of each node at the intake."""
+    """Returns the streams whose readers have the rows of each node at the intake."""
     streams_of = dict(zip((n.name for n in document.nodes), document.streams, strict=True))
     stage = {node.name: node.stage for node in document.nodes}
     inside = [(e.producer, e.consumer) for e in document.edges if not stage[e.consumer]]
-    for _ in range(len(inside)):  # as long as the longest way there can be
+    for _ in range(len(inside)):  # the length of the longest path
         before = dict(streams_of)
         for producer, consumer in inside:
             streams_of[consumer] = tuple(

@@ -1,7 +1,7 @@
-"""Who has sent to whom, as a matrix in a picture: rows send, columns get, a cell is the darker the
+"""The traffic between tasks as a matrix in a picture: rows send, columns receive, a darker cell is
 more bytes (Zhang et al., SIGMOD 2019, fig. 15).
 
-Its sides are places, where there was a cluster, else tasks, and stages where these are too many.
+Its sides are places if there was a cluster, else tasks, or stages if there are too many tasks.
 Cost: by cells.
 """
 
@@ -21,7 +21,9 @@ MAX_TASKS, CELL, LABEL, LINE = 24, 64, 300, 18
 
 
 class Cell(NamedTuple):
-    """What was sent; the share of all rows as ``predicted`` (-1: not)."""
+    """The traffic of a pair. ``predicted``: its share of all rows as predicted, -1 without a
+    prediction.
+    """
 
     bytes: int
     rows: int
@@ -30,7 +32,7 @@ class Cell(NamedTuple):
 
 @frozen
 class Matrix:
-    """``cells`` by sender and receiver; ``title`` ("": there is nothing to draw)."""
+    """``cells`` by sender and receiver. ``title`` is "" if there is nothing to draw."""
 
     title: str
     sources: tuple[str, ...]
@@ -39,17 +41,17 @@ class Matrix:
 
     @property
     def width(self) -> int:
-        """In units of the picture, as the height."""
+        """Returns the width in units of the picture."""
         return LABEL + CELL * len(self.targets) if self.title else 0
 
     @property
     def height(self) -> int:
-        """With its title and names."""
+        """Returns the height in units of the picture, with title and names."""
         return LINE * 4 + CELL * len(self.sources) if self.title else 0
 
 
 def matrix_of(sent: FlowsStatus | None) -> Matrix:
-    """What is to be drawn."""
+    """Returns the matrix to draw."""
     if sent is None or not sent.edges:
         return Matrix("", (), (), {})
     if sent.pairs:
@@ -76,7 +78,7 @@ def _sort_names(names: set[str]) -> tuple[str, ...]:
 
 
 def draw(matrix: Matrix, top: int) -> Iterator[str]:
-    """The parts of an SVG, from so far down on."""
+    """Yields the parts of an SVG, from ``top`` down."""
     if not matrix.title:
         return
     yield _text(20, top + LINE, matrix.title, "head")

@@ -1,4 +1,4 @@
-"""Who sends to whom and what bounds a run, as lines of text."""
+"""The traffic between tasks and the bottleneck of a run, as lines of text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from levada.engine.placement.traffic_report import FlowsStatus, Load, Pair
 
 MAX_TABLE_LINES = 20
-"""Lines of a table; of what is left it is told how much it is, and JSON has it all."""
+"""The most lines of a table. A last line sums up the rest, which ``--json`` has in full."""
 UNCOUNTED = "What tasks send to each other was not counted: run with --slice 1d, or --place learn."
 
 
 def lines(sent: FlowsStatus | None) -> Iterator[str]:
-    """What was sent, in sentences and tables."""
+    """Yields the traffic in sentences and tables."""
     if sent is None:
         yield UNCOUNTED
         return
@@ -46,7 +46,7 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
 
 
 def align(rows: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:
-    """Rows in columns, of which the first are texts.
+    """Aligns rows in columns, of which the first ``texts`` are texts.
 
     >>> list(align([("a", "n"), ("bb", "10")]))
     ['a    n', 'bb  10']
@@ -70,7 +70,7 @@ def _load(load: Load) -> tuple[str, ...]:
 
 
 def _busiest(places: Sequence[Load]) -> str:
-    """The place with most to do.
+    """Describes the place with the most CPU time.
 
     >>> _busiest([Load("executor 0", 1.5, 1.5), Load("executor 1", 0.5, 0.5)])
     'The busiest place is executor 0: 1.50 s of CPU time, 1.5 times the mean of 2.'

@@ -1,6 +1,6 @@
 """``levada profile``: a profile as tables or as JSON.
 
-The JSON has all of what ``cli/app/profile`` says:
+The JSON has all fields of ``cli/app/profile``:
 
     {"elements",
      "operators": [{"name", "stage", "rows", "fixed_us", "row_ns",
@@ -41,7 +41,7 @@ def show(app: App, sample: str, *, as_json: bool) -> None:
 
 
 def print_tables(measured: Profile, console: Console) -> None:
-    """A profile as tables."""
+    """Prints a profile as tables."""
     console.print(
         f"{measured.elements:,} elements in each of {len(measured.epochs)} runs; CPU time"
     )
@@ -53,7 +53,7 @@ def print_tables(measured: Profile, console: Console) -> None:
 
 
 def tell(measured: Profile) -> dict[str, object]:
-    """A profile as JSON-able values."""
+    """Returns a profile as JSON-able values."""
     return {
         "elements": measured.elements,
         "operators": [
@@ -108,7 +108,7 @@ def _table(title: str, *heads: str) -> Table:
 
 
 def _operators(measured: Profile) -> Table:
-    """A line an operator; quantiles of each size are ns a row."""
+    """Returns a table with a line for each operator; quantiles are ns a row."""
     sizes = [f"at {e.elements:,}: p5 p50 p95" for e in measured.epochs]
     heads = ("stage", "rows/element", "us/epoch", "ns/row")
     table = _table("operators", "operator", *heads, *sizes)

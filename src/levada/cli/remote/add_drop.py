@@ -33,7 +33,9 @@ def add(
     said: dict[str, Any],
     to: Sequence[str] = (),
 ) -> None:
-    """Adds the queries of these files to the engine that runs, all or none, with outputs ``to``."""
+    """Adds the queries of these files to the running engine, all or none, with outputs ``to``.
+    Raises ``UsageError``, ``RefusedError`` and ``EngineError``.
+    """
     sources = [read_query(Path(path), dialect) for path in paths]
     queries = [query for source in sources for query in statements(source)]
     if name is not None and len(queries) != 1:
@@ -43,7 +45,7 @@ def add(
         query: list(map(destination_of, outs)) for query, outs in parse_outputs(to, names).items()
     }
     for query, goings in outputs.items():
-        for one in goings:  # what is wrong is told before anybody asks, or writes a secret
+        for one in goings:  # raises before the request writes a secret
             Destination(one.url, one.said).target(query, "")
     asked = [
         QuerySpec(at, query.text, query.dialect, said, outputs[at])
@@ -53,7 +55,7 @@ def add(
 
 
 def destination_of(to: To) -> OutputSpec:
-    """An output as the engine's process understands it, which may run in another folder.
+    """Returns an output with absolute paths, since the engine may run in another folder.
 
     >>> destination_of(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
     {'password': 'env:WORD'}
@@ -67,15 +69,15 @@ def destination_of(to: To) -> OutputSpec:
 
 
 def drop(checkpoint: Path, names: Sequence[str]) -> None:
-    """Takes queries out of the engine that runs, one after the other; raises at the first that is
-    refused.
+    """Removes queries from the running engine, one after the other. Raises ``RefusedError`` at the
+    first refusal.
     """
     for name in names:
         tell(checkpoint, Request(new_id(), drop=name))
 
 
 def tell(checkpoint: Path, request: Request) -> None:
-    """Prints what became of a request. Raises ``RefusedError``, ``EngineError``."""
+    """Sends a request and prints its answer. Raises ``RefusedError``, ``EngineError``."""
     answer = ask(checkpoint, request, _wait)
     if answer.refused:
         raise RefusedError(answer)
@@ -89,7 +91,9 @@ def _wait() -> None:
 
 
 def parse_options(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
-    """The options of a query by their words; those that are wrong are told before anybody asks."""
+    """Returns the options of a query by their words. Raises ``UsageError`` for a wrong value,
+    before any request.
+    """
     options: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
     if empty_reports:
         options["empty_reports"] = True

@@ -1,6 +1,6 @@
 """``levada add-stream`` and ``levada drop-stream``: requests to the engine of a checkpoint.
 
-The engine may run in another folder than this process: paths go to it whole.
+Paths in requests are absolute, since the engine may run in another folder.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _FILE = "file:"
 
 
 def add_streams(checkpoint: Path, texts: Sequence[str]) -> None:
-    """Adds streams, one after the other; raises at the first that is refused."""
+    """Adds streams, one after the other. Raises ``RefusedError`` at the first refusal."""
     for asked in [asked_for(text) for text in texts]:
         tell(checkpoint, Request(new_id(), stream=asked))
 
 
 def drop_streams(checkpoint: Path, names: Sequence[str]) -> None:
-    """Takes streams away, one after the other; raises at the first that is refused."""
+    """Removes streams, one after the other. Raises ``RefusedError`` at the first refusal."""
     for name in [check_stream_name(name) for name in names]:
         tell(checkpoint, Request(new_id(), leave=name))
 
 
 def asked_for(text: str) -> NewStream:
-    """The stream of one argument, as another process understands it. Raises ``UsageError``.
+    """Returns the stream of one argument, with absolute paths. Raises ``UsageError``.
 
     >>> asked_for("obs=push:,lateness=1s")
     NewStream(name='obs', path='push:', said={'lateness': '1s'})
     """
     name, path, said = stream_words(text)
-    StreamConfig.from_options(name, path, **said)  # what is wrong is told before anybody asks
+    StreamConfig.from_options(name, path, **said)  # raises before any request
     if path == STDIN:
         raise UsageError("The engine that runs has a standard input of its own.")
     for key in FILES:

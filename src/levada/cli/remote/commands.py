@@ -1,5 +1,5 @@
-"""The commands that talk to an engine that runs, with their options; each module of this folder is
-loaded when its command is called.
+"""The commands that talk to a running engine, with their options. Each module of this folder is
+loaded when its command runs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ To = Annotated[
 
 
 def _ps(folder: Folder = None, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
-    """List the engines that run, and the checkpoints below a folder."""
+    """List the running engines, and the checkpoints below a folder."""
     from levada.cli.remote.ps import ps
 
     ps(folder, as_json=as_json)
@@ -85,7 +85,7 @@ def _add(
     to: Outputs = None,
     debug: o.Debug = False,
 ) -> None:
-    """Add queries to the engine that runs on a checkpoint, all of them or none; exit codes are
+    """Add queries to the engine that runs on a checkpoint, all of them or none. Exit codes are
     those of check.
     """
     from levada.cli.remote.add_drop import add, parse_options
@@ -97,7 +97,7 @@ def _add(
 
 
 def _drop(checkpoint: o.CheckpointFolder, names: Names, debug: o.Debug = False) -> None:
-    """Take queries out of the engine that runs on a checkpoint."""
+    """Remove queries from the engine that runs on a checkpoint."""
     from levada.cli.remote.add_drop import drop
 
     drop(checkpoint, names)
@@ -106,7 +106,7 @@ def _drop(checkpoint: o.CheckpointFolder, names: Names, debug: o.Debug = False) 
 def _add_stream(
     checkpoint: o.CheckpointFolder, streams: NewStreams, debug: o.Debug = False
 ) -> None:
-    """Add streams to the engine that runs on a checkpoint; queries may be added that read them."""
+    """Add streams to the engine that runs on a checkpoint, for queries that are added later."""
     from levada.cli.remote.add_drop_streams import add_streams
 
     add_streams(checkpoint, streams)
@@ -115,7 +115,7 @@ def _add_stream(
 def _drop_stream(
     checkpoint: o.CheckpointFolder, names: StreamNames, debug: o.Debug = False
 ) -> None:
-    """Take streams away from the engine that runs on a checkpoint, which no query reads."""
+    """Remove streams, which no query may read, from the engine that runs on a checkpoint."""
     from levada.cli.remote.add_drop_streams import drop_streams
 
     drop_streams(checkpoint, names)
@@ -129,7 +129,7 @@ def _tail(
     wait: Wait = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write the results of the engine that runs on a checkpoint to standard output, as they come.
+    """Write the results of the engine that runs on a checkpoint to standard output, as they arrive.
 
     Ends with the engine, or with the queries that are named.
     """
@@ -140,7 +140,7 @@ def _tail(
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Gives the command line these commands."""
+    """Adds these commands to the command line."""
     app.command("ps", epilog="[bold]Example[/bold]\n\nlevada ps")(_ps)
     app.command("add", epilog="[bold]Example[/bold]\n\nlevada add state warm.rq")(_add)
     app.command("drop", epilog="[bold]Example[/bold]\n\nlevada drop state warm")(_drop)

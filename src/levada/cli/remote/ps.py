@@ -1,4 +1,4 @@
-"""``levada ps``: the engines that run, and the checkpoints that are there, below a folder."""
+"""``levada ps``: the running engines and the checkpoints below a folder."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FACTS = "levada.json"
 
 @frozen
 class Entry:
-    """A checkpoint. ``state``: running, stopped, ended, or damaged; ``age``: seconds since its last
-    epoch; ``pid`` and ``host`` of the process that runs it.
+    """A checkpoint. ``state``: running, stopped, ended, or damaged. ``age``: seconds since its last
+    epoch. ``pid`` and ``host``: of the process that runs it.
     """
 
     checkpoint: str
@@ -42,8 +42,8 @@ class Entry:
 
 
 def ps(folder: Path | None, *, as_json: bool) -> None:
-    """Prints them. Without a folder: what is below the working directory, and the engines that run
-    on temporary checkpoints.
+    """Prints the checkpoints. Without a folder: those below the working directory, and running
+    engines on temporary checkpoints.
     """
     if folder is not None and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.")
@@ -62,12 +62,14 @@ def ps(folder: Path | None, *, as_json: bool) -> None:
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
-    """The checkpoints in a folder and, some levels deep, below it; no links are followed."""
+    """Yields the checkpoints in a folder and up to ``DEPTH`` levels below it, without following
+    links.
+    """
     waiting, looked = [(folder, 0)], 0
     while waiting and looked < MOST_FOLDERS:
         at, depth = waiting.pop()
         looked += 1
-        if os.path.exists(at / FACTS):  # False where one may not look
+        if os.path.exists(at / FACTS):  # False without permission
             yield at
         elif depth < DEPTH:
             waiting += [(path, depth + 1) for path in reversed(_folders(at))]
@@ -81,7 +83,7 @@ def _folders(at: Path) -> Sequence[Path]:
 
 
 def entry(root: Path, now: float) -> Entry:
-    """What is to be said of a checkpoint."""
+    """Returns the state of a checkpoint."""
     runs = engine_runs(root)
     presence = read_presence(root) if runs else None
     who = (None, None) if presence is None else (presence.pid, presence.host)
@@ -114,12 +116,12 @@ def _row(e: Entry) -> tuple[str, ...]:
 
 
 def _process_text(names: Sequence[str]) -> str:
-    """A few names, or how many there are."""
+    """Returns up to three names, or their number."""
     return ", ".join(names) if 0 < len(names) <= 3 else str(len(names))
 
 
 def _span(seconds: float) -> str:
-    """A time span for people.
+    """Returns a time span for people.
 
     >>> _span(5), _span(600), _span(7200), _span(10**6)
     ('5 s', '10 min', '2 h', '11 d')

@@ -1,4 +1,4 @@
-"""``levada tail``: the results of an engine that runs, in another terminal."""
+"""``levada tail``: the results of a running engine, in another terminal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from levada.engine.status.epoch_follower import Reader
 from levada.errors import UsageError, near
 from levada.plan.execution.plan import QueryPlan
 
-LOOK = 0.05  # s between two looks at what is there
+LOOK = 0.05  # s between two looks for results
 RUNS = 0.5  # s between two looks at whether the engine runs
 
 
 class Tail:
-    """Writes the results of some queries, or of all (``names`` empty), to standard output."""
+    """A writer of the results of some queries, or of all (``names`` empty), to standard output."""
 
     def __init__(self, reader: Reader, names: Collection[str], form: Format) -> None:
         self._reader, self._names, self._form = reader, frozenset(names), form
@@ -33,7 +33,9 @@ class Tail:
         self._missed = 0
 
     def check(self) -> None:
-        """Raises ``UsageError`` for a name that no query has, or a format of files."""
+        """Raises ``UsageError`` for an unknown query, or a format that standard output cannot
+        take.
+        """
         check_stdout(self._form, len(self._names) or 2)
         there = self._reader.queries()
         for name in sorted(self._names):
@@ -41,7 +43,7 @@ class Tail:
                 raise UsageError(f"There is no query {name}.", hint=near(name, there))
 
     def show(self) -> None:
-        """Writes what has come since."""
+        """Writes the results since the last call."""
         for epoch, results in self._reader.epochs():
             for query, batch in results:
                 if not self._names or query.name in self._names:
@@ -52,14 +54,14 @@ class Tail:
             _say(f"{missed:,} epochs are not shown: they were gone before they could be read.")
 
     def _check(self, query: QueryPlan) -> None:
-        """Whether the format can hold the query's results, once."""
+        """Checks once that the format fits the query's results. Raises ``UsageError``."""
         if query.name not in self._checked:
             check_fits(self._form, query.name, query.form, query.output)
             self._checked.add(query.name)
 
     @property
     def all_ended(self) -> bool:
-        """Whether all queries that were named have left, by themselves or dropped."""
+        """Returns whether all named queries have left, at their end or dropped."""
         there = self._reader.queries() if self._names else None
         return there is not None and self._names.isdisjoint(there)
 
@@ -67,7 +69,9 @@ class Tail:
 def tail(
     checkpoint: Path, names: Collection[str], form: Format, *, from_start: bool, wait: bool
 ) -> None:
-    """Writes results until the engine ends (with ``wait``: until Ctrl-C), or the queries do."""
+    """Writes results until the engine or the queries end; with ``wait`` it continues without an
+    engine until Ctrl-C.
+    """
     with (
         stopped_by_signals(None) as stopped,
         closing(ReaderLease(checkpoint, _name(), time.monotonic)) as sign,

@@ -1,4 +1,4 @@
-"""``levada status --watch``: the status of a checkpoint, drawn anew whenever an epoch is done."""
+"""``levada status --watch``: the status of a checkpoint, redrawn after each epoch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ LOOK = 0.2  # s
 
 
 def watch(checkpoint: Path, *, as_json: bool) -> None:
-    """Shows it until Ctrl-C: as tables that are drawn anew on a terminal, one after the other
-    elsewhere; as JSON a line each. Before the first epoch it waits. Raises ``CheckpointError``.
+    """Shows the status until Ctrl-C. A terminal shows tables that are redrawn, other output one
+    after the other, and JSON is a line each. It waits for the first epoch. Raises
+    ``CheckpointError``.
     """
     facts_of(checkpoint)
     console = Console()
     seen = 0
     live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
     with stopped_by_signals(None) as stopped, live, suppress(FileNotFoundError):
-        while not stopped.is_set():  # that folder goes with a run on a temporary checkpoint
+        while not stopped.is_set():  # a run on a temporary checkpoint deletes the folder
             newest = max(epochs_there(checkpoint), default=0)
             if newest > seen and (status := _status(checkpoint)) is not None:
                 seen = status.epoch

@@ -1,4 +1,6 @@
-"""The commands of the server, with their options; what they need is loaded when they are called."""
+"""The commands of the server, with their options. Their implementation is imported when they
+run.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,8 @@ def _serve(
     accept_changes: o.AcceptChanges = False,
     progress: o.ShowProgress = None,
 ) -> None:
-    """Run an application as a server: others look at its queries and results over HTTP, add
-    queries, and push rows.
+    """Run an application as a server: over HTTP others see its queries and results, add queries,
+    and push rows.
     """
     from levada.cli.server.serve import Wish, serve, serve_only
 
@@ -124,7 +126,7 @@ def _serve(
 
 
 def _names(arguments: CommandArguments, engine_options: Mapping[str, object]) -> list[str]:
-    """What has been said of an engine."""
+    """Returns the arguments and options that only an engine can use."""
     said = {"app": arguments.app, "stream": arguments.streams, "static": arguments.static}
     every = {**said, "dialect": arguments.dialect, **arguments.options, **engine_options}
     names = [f"--{name.replace('_', '-')}" for name, value in every.items() if value]
@@ -139,14 +141,14 @@ def _token(
     limits: TokenLimits = "",
     debug: o.Debug = False,
 ) -> None:
-    """Make a token for the server, and print it once; the file keeps its hash."""
+    """Make a token for the server and print it once; the file stores its hash."""
     from levada.server.security.tokens import add_token
 
     print(add_token(file, name, roles, limits))
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Gives the command line these commands."""
+    """Adds these commands to the command line."""
     app.command("serve", epilog=_EXAMPLES)(_serve)
     example = (
         "[bold]Examples[/bold]\n\nlevada token tokens grafana --roles read\n\n"

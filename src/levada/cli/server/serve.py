@@ -1,5 +1,5 @@
-"""``levada serve``: an engine in this process and the server in one beside it; or a server alone,
-over whatever is on a checkpoint.
+"""``levada serve``: an engine in this process and the server in another; or only a server, over any
+checkpoint.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
 
 @frozen
 class Wish:
-    """How to serve. ``keep``: how long results stay. ``accept_changes``: as ``Mode`` has it."""
+    """The options of the server. ``keep``: how long results stay. ``accept_changes``: as in
+    ``Mode``.
+    """
 
     listen: str
     tokens: Path | None
@@ -45,8 +47,8 @@ class Wish:
 def serve_only(
     checkpoint: Path, listen: str, tokens: Path | None, *, beside: Sequence[str] = ()
 ) -> None:
-    """Serves a checkpoint until a signal comes. ``beside``: what else has been said, for which
-    there is no place. Raises ``UsageError``, ``CheckpointError``.
+    """Serves a checkpoint until a signal arrives. ``beside``: options that this mode does not have.
+    Raises ``UsageError``, ``CheckpointError``.
     """
     if beside:
         raise UsageError(
@@ -56,7 +58,7 @@ def serve_only(
         )
     tokens = None if tokens is None else tokens.absolute()
     settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
-    # here: they take half a second to import
+    # imported here: they take half a second
     from levada.core.checkpoint_facts import facts_of
     from levada.server.run_server import bind_socket, serve, shown_address
 
@@ -68,7 +70,7 @@ def serve_only(
 
 
 def serve(app: App, wish: Wish) -> int:
-    """Runs an application with a server beside it; its exit code."""
+    """Runs an application and a server; returns the exit code. Raises ``UsageError``."""
     if app.options.checkpoint is None:
         raise UsageError(
             "The server and the engine meet in a checkpoint.", hint="Say --checkpoint DIR."
@@ -106,8 +108,8 @@ def serve(app: App, wish: Wish) -> int:
 
 
 class BoundedWarnings:
-    """``warn`` with a budget for each category: warnings that clients cause have a bound, and hide
-    no others. ``clock`` is in seconds.
+    """``warn`` with a budget for each category, so that warnings caused by clients are bounded and
+    hide no others. ``clock`` is in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -118,13 +120,15 @@ class BoundedWarnings:
     def __call__(
         self, message: Warning | str, category: type[Warning], *where: object, **more: object
     ) -> None:
-        """Writes a warning, if there is room."""
+        """Writes a warning if the budget allows it."""
         if sentence := self._budgets[category].admit(str(message)):
             warn(sentence, category)
 
 
 def _settings(checkpoint: Path, listen: str, tokens: Path | None) -> Settings:
-    """What the server is told. Raises ``UsageError`` where its libraries are not installed."""
+    """Returns the settings of the server. Raises ``UsageError`` if its libraries are not
+    installed.
+    """
     absent = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if absent:
         raise UsageError(

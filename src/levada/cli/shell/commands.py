@@ -1,6 +1,6 @@
-"""The commands of the shell: each is a line that begins with a backslash.
+"""The commands of the shell: lines that begin with a backslash.
 
-A command is a function of the shell and of what stands behind its name; its docstring is its help.
+A command is a function of the shell and of the text after its name. The docstring is its help.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from levada.language.dialects.detect import DIALECTS
 
 
 class Shell(Protocol):
-    """What a command may ask of the shell."""
+    """The parts of the shell that commands use."""
 
     session: Session
     console: Console
@@ -34,24 +34,24 @@ class Shell(Protocol):
         """Asks a query: ``once``, or ``follow`` or ``watch`` it."""
 
     def say(self, text: str) -> None:
-        """A line for the user."""
+        """Prints a line for the user."""
 
 
 Command = Callable[[Shell, str], None]
 
 
 def _stream(shell: Shell, argument: str) -> None:
-    """NAME=PATH[,key=value...]: a stream, as --stream says it; levada sample FILE tells how."""
+    """NAME=PATH[,key=value...]: adds a stream as --stream does; levada sample FILE prints it"""
     shell.say(f"There is a stream {shell.session.add_stream(_require(argument, 'NAME=PATH'))}.")
 
 
 def _static(shell: Shell, argument: str) -> None:
-    """FILE[,graph=IRI]: static RDF, as --static says it."""
+    """FILE[,graph=IRI]: adds static RDF, as --static does"""
     shell.say(f"There are the triples of {shell.session.add_static(_require(argument, 'FILE'))}.")
 
 
 def _look(shell: Shell, argument: str) -> None:
-    """what is there: streams, their fields, elements and times, static data, queries"""
+    """lists streams, their fields, elements and times, static data, queries"""
     for part in look(shell.session.app, shell.session.times):
         shell.console.print(part)
 
@@ -62,7 +62,7 @@ def _run(shell: Shell, argument: str) -> None:
 
 
 def _follow(shell: Shell, argument: str) -> None:
-    """[NAME]: the last query, or the one of this name, on as data come, until Ctrl-C"""
+    """[NAME]: runs the last query, or the one of this name, as data arrive, until Ctrl-C"""
     shell.ask(_choose_query(shell, argument), "follow")
 
 
@@ -141,8 +141,8 @@ COMMANDS: dict[str, Command] = {
 
 
 def command(shell: Shell, text: str) -> None:
-    """Does what a line says. Raises ``UsageError`` for a command that is none, and what it
-    raises.
+    """Runs the command of a line. Raises ``UsageError`` for an unknown command, and the errors of
+    the command.
     """
     name, _, rest = text.strip().partition(" ")
     if name not in COMMANDS:
@@ -163,7 +163,7 @@ def _one_of(word: str, words: tuple[str, ...]) -> str:
 
 
 def _choose_query(shell: Shell, name: str) -> QuerySource:
-    """The query of this name, else the last one."""
+    """Returns the query of this name, else the last one. Raises ``UsageError``."""
     if not name:
         return shell.session.the_last()
     known = {query.name: query for query in shell.session.app.queries}

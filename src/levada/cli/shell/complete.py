@@ -1,8 +1,8 @@
-"""What can follow what is typed: keywords and functions of the dialect, names of streams, columns
-and graphs, prefixes, variables; of a command what it takes.
+"""The completions of a typed text: keywords and functions of the dialect, names of streams, columns
+and graphs, prefixes, variables; for a command its arguments.
 
 ``candidates`` is a function of the text before the cursor and of the session. Cost: a pass over the
-text a key.
+text for each key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _QUIET = re.compile(r"#[^\n]*|--[^\n]*|\"(?:[^\"\\\n]|\\.)*\"")
 
 
 def candidates(before: str, session: Session, commands: Iterable[str]) -> tuple[str, list[str]]:
-    """The word that stands before the cursor, and what it could become.
+    """Returns the word before the cursor and its completions.
 
     >>> candidates("SELECT ?room WHERE { ?r", Session(), ())
     ('?r', ['?room'])
@@ -80,7 +80,7 @@ def _keywords(text: str, session: Session) -> list[str]:
 
 @cache
 def _words_of(dialect: str) -> frozenset[str]:
-    """Keywords and functions."""
+    """Returns keywords and functions of a dialect."""
     if dialect == "cql":
         return frozenset(cql_words() | {name.upper() for name in AGGREGATES})
     return frozenset(sparql_words(dialect))
@@ -93,7 +93,9 @@ def _iris(session: Session) -> list[str]:
 
 
 def _streams(session: Session, prefixes: dict[str, str]) -> list[str]:
-    """Streams as a query would name them, and the columns of tables."""
+    """Returns streams by their names in queries, the columns of tables, and the names of
+    queries.
+    """
     names = []
     for stream in session.app.streams:
         names += [stream.name, *stream.columns]
@@ -106,7 +108,7 @@ def _streams(session: Session, prefixes: dict[str, str]) -> list[str]:
 
 
 def _matching_words(here: str, words: Iterable[str]) -> list[str]:
-    """The words that begin so; keywords in the case that is typed."""
+    """Returns the words with this beginning; keywords in the case of the typed text."""
     lower = here.islower()
     fitting: dict[str, None] = {}
     for word in words:
@@ -116,7 +118,7 @@ def _matching_words(here: str, words: Iterable[str]) -> list[str]:
 
 
 def _of_command(text: str, session: Session, commands: Iterable[str]) -> tuple[str, list[str]]:
-    """A command's name, or what it takes."""
+    """Returns the completions of a command's name or argument."""
     word, _, rest = text.partition(" ")
     if not _:
         return word, [name for name in commands if name.startswith(word) and name != word]
@@ -135,7 +137,7 @@ def _of_command(text: str, session: Session, commands: Iterable[str]) -> tuple[s
 
 
 def _of_path(word: str, rest: str) -> tuple[str, list[str]]:
-    """A path, or a stream's option."""
+    """Returns the completions of a path or of a stream's option."""
     if word == "\\stream":
         if "," in rest:
             option = rest.rpartition(",")[2]

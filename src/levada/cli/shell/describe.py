@@ -1,10 +1,10 @@
-"""``\\d``: what there is. Streams with their fields, elements and times, static data, queries.
+"""``\\d``: streams with their fields, elements and times, static data, queries.
 
-How many elements there are, and from when to when, is counted by an engine without a query, for a
-moment: of a long stream it is what was read in that time.
+An engine without a query counts the elements and their times for a moment; of a long stream it
+counts only a part.
 
-Nothing is broken within a word. Where a line is too long, fields go to a table of their own, and
-paths and texts are shortened: of a path the end is seen, of a text the beginning.
+No word is broken. If a line is too long, fields become a table of their own, and paths and texts
+are shortened: a path keeps its end, a text its beginning.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from levada.errors import LevadaError
 PATIENCE = 2.0
 """Seconds for which a stream is counted."""
 GAP = 2  # blanks between columns
-MIN_COLUMN_WIDTH = 8  # a column is not shortened to less
+MIN_COLUMN_WIDTH = 8  # the least width of a shortened column
 
 
 def look(app: App, times: Times) -> Iterator[RenderableType]:
-    """What there is, a table for each kind."""
+    """Yields the streams, static data and queries of an application, a table for each kind."""
     if app.streams:
         yield from _streams(app.streams, times)
     if app.static:
@@ -47,8 +47,8 @@ def look(app: App, times: Times) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of lines that are never broken; ``short``: the columns that may be shortened, the
-    first one first. What is in ``apart`` is its last column where it fits, else a table below.
+    """A table whose lines are never broken. ``short``: the columns that may be shortened, in this
+    order. ``apart``: a last column, which becomes a table below if it does not fit.
     """
 
     heads: tuple[str, ...]
@@ -57,11 +57,11 @@ class Grid:
     apart: tuple[str, Sequence[str]] | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As wide as the terminal, at most."""
+        """Yields the table, at most as wide as the terminal."""
         yield from self.tables(options.max_width)
 
     def tables(self, width: int) -> Iterator[Table]:
-        """The table, or two of them, in so many columns."""
+        """Yields the table, or two of them, in ``width`` columns."""
         name, cells = self.apart or ("", ())
         if not any(cells):
             yield _table(self.heads, _shorten(self, width))
@@ -82,7 +82,7 @@ def _widths(grid: Grid) -> list[int]:
 
 
 def _shorten(grid: Grid, width: int) -> list[tuple[str, ...]]:
-    """The rows, with what is elastic cut to what is left of the line."""
+    """Returns the rows, with the columns of ``short`` cut to fit the line."""
     widths = _widths(grid)
     rows = [list(row) for row in grid.rows]
     over = sum(widths) + GAP * (len(widths) - 1) - width
@@ -96,7 +96,7 @@ def _shorten(grid: Grid, width: int) -> list[tuple[str, ...]]:
 
 
 def short_text(text: str, room: int, *, end: bool) -> str:
-    """A text in at most ``room`` columns: its end or its beginning is seen.
+    """Returns a text cut to at most ``room`` columns; ``end``: its end remains, else its beginning.
 
     >>> short_text("/data/2024/rooms/temp.nt", 12, end=True)
     '…oms/temp.nt'
@@ -118,7 +118,7 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], wrapped: str
 
 
 def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[RenderableType]:
-    """Streams in a line each, and below why one could not be counted."""
+    """Yields a table of streams, and the reasons for streams that could not be counted."""
     rows, remarks = [], []
     for config in streams:
         counted = _count_elements(config, times)
@@ -133,7 +133,9 @@ def _streams(streams: Sequence[StreamConfig], times: Times) -> Iterator[Renderab
 
 
 def _count_elements(config: StreamConfig, times: Times) -> tuple[str, str, str] | LevadaError:
-    """How many elements there are, and from when to when; or why that is not known."""
+    """Returns the number of elements and their first and last times, or the error that prevents
+    it.
+    """
     try:
         first, _, _ = count(replace(config, limit=1, files="sequence", lateness=0))
         last, elements, whole = count(replace(config, lateness=0))
@@ -148,7 +150,7 @@ def _time(at: int, times: Times) -> str:
 
 
 def count(config: StreamConfig) -> tuple[int, int, bool]:
-    """The greatest event time, the number of elements, and whether that is all. Raises
+    """Returns the greatest event time, the number of elements, and whether these are all. Raises
     ``LevadaError``.
     """
     with Engine(spark=False, epoch_rows=200_000, keep_results=False) as engine:

@@ -1,8 +1,9 @@
-"""Asking one query: an engine in this process, over what is there, or as it comes.
+"""The run of one query of the shell: an engine in this process, over the available data or as data
+arrive.
 
-Each question has an engine of its own: a query that joined a running one would see only what comes
-later. It costs some 30 ms, since kernels are loaded once. An interrupt ends the question, and with
-it the engine; what it has shown stays.
+Each question has a new engine, since a query that joins a running engine sees only later data. An
+engine costs some 30 ms, since kernels are loaded once. An interrupt ends the question and its
+engine; printed rows remain.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from levada.engine.status.status import reasons
 from levada.errors import LevadaError
 
 EPOCH_ROWS = 100_000
-"""So that the first rows come soon, and what is given up soon ends."""
+"""The elements of an epoch: few, so that the first rows appear soon and an interrupt takes effect
+soon.
+"""
 LOOK = 0.05  # s
 
 
 def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]]:
-    """Asks the query ``name`` of the application; ``once``: over what is there, else until an
+    """Asks the query ``name`` of the application, ``once`` over the available data, else until an
     interrupt.
 
-    Gives whether it came to its end, and what is to be said of it: what was set aside, and why
+    Returns whether the query ended by itself, and remarks: elements that were set aside, and why
     there is no result. Raises ``LevadaError``.
     """
     heard = Heard(sink)
@@ -58,7 +61,7 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
         remarks = list(_remarks(engine, name))
     except KeyboardInterrupt:
         heard.over = True
-        # its epoch may go on for seconds, for which nobody should wait
+        # its epoch may run for seconds: it ends in the background
         threading.Thread(target=engine.close, name="levada stopping", daemon=True).start()
         return False, []
     except BaseException:
@@ -69,19 +72,19 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
 
 
 class Heard:
-    """A sink, until nobody listens any more."""
+    """A sink that drops batches after an interrupt."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.over = False
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Gives a batch on."""
+        """Passes a batch to the sink, unless an interrupt came before."""
         return [] if self.over else self._sink.publish(query, variables, epoch, batch)
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
-        """Ctrl-C is remembered: Python drops an exception that meets a finalizer."""
+        """Records Ctrl-C while it is active, since Python drops an exception in a finalizer."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -97,13 +100,13 @@ class Heard:
             signal.signal(signal.SIGINT, before)
 
     def check(self) -> None:
-        """Raises ``KeyboardInterrupt`` if there was one."""
+        """Raises ``KeyboardInterrupt`` after an interrupt."""
         if self.over:
             raise KeyboardInterrupt
 
 
 def _register_streams(engine: Engine, app: App, name: str) -> None:
-    """What the engine is to know."""
+    """Adds the streams, static data and queries to the engine."""
     for config in app.streams:
         engine.stream(config.name, config)
     for static in app.static:
@@ -112,13 +115,15 @@ def _register_streams(engine: Engine, app: App, name: str) -> None:
 
 
 def _register(engine: Engine, app: App, name: str) -> None:
-    """Registers a query, and those that make what it reads."""
+    """Registers a query and those that make its streams."""
     asked = {query.name: query for query in queries_of(app)}
     engine.register_all([asked[each] for each in needed_by(app, name)])
 
 
 def needed_by(app: App, name: str) -> list[str]:
-    """The names of a query and of those that make what it reads."""
+    """Returns the names of a query and of those that make its streams. Raises ``LevadaError`` for
+    an error in the query.
+    """
     if len(app.queries) == 1:
         return [name]
     known = known_to(app)

@@ -1,4 +1,6 @@
-"""``\\save FILE``: the last answer as a file of its ending's format, or the last query's text."""
+"""``\\save FILE``: the last answer in the format of the file's extension, or the last query's
+text.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _TEXTS = (".rq", ".sparql")
 
 
 def save(session: Session, path: Path) -> str:
-    """Writes the file; says what it is. Raises ``UsageError`` and ``SinkError``."""
+    """Writes the file; returns a name of its contents. Raises ``UsageError`` and ``SinkError``."""
     if path.suffix in _TEXTS or dialect_of_ending(path.suffix):
         write_atomic(path, session.the_last().text.rstrip().encode() + b"\n")
         return "The query"
@@ -41,7 +43,7 @@ def save(session: Session, path: Path) -> str:
 
 
 def _content(session: Session, form: Format) -> bytes:
-    """The last answer in a format."""
+    """Returns the last answer in a format. Raises ``UsageError``."""
     answer = session.answer
     if answer is None:
         raise UsageError(

@@ -1,5 +1,5 @@
-"""What a shell knows: the streams and data that were declared, how answers are shown, and the last
-query with its answer. A value that commands change; it asks nothing and prints nothing.
+"""The state of a shell: the declared streams and data, the form of answers, and the last query with
+its answer. Commands change it; it runs no query and prints nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ TABLE = "table"
 
 @dataclass
 class Session:
-    """``app``: streams, static data, options and the queries that have names. ``form``: table, or a
-    format of lines. ``last``: the query that was asked last; ``answer``: what it answered, None if
-    that was not kept.
+    """``app``: streams, static data, options and the named queries. ``form``: table, or a format of
+    lines. ``last``: the last query. ``answer``: its answer, None if it was not stored.
     """
 
     app: App = field(default_factory=App)
@@ -40,20 +39,24 @@ class Session:
             self.prefixes |= prefixes_of(query.text)
 
     def add_stream(self, text: str) -> str:
-        """A stream, as of ``--stream``; it takes the place of one of its name. Gives the name."""
+        """Adds a stream, with the syntax of ``--stream``, in place of one of the same name. Returns
+        the name. Raises ``UsageError``.
+        """
         config = _with_unique_names(parse_stream(text))
         kept = tuple(s for s in self.app.streams if s.name != config.name)
         self.app = replace(self.app, streams=(*kept, config))
         return config.name
 
     def add_static(self, text: str) -> str:
-        """A static file, as of ``--static``. Gives its path."""
+        """Adds a static file, with the syntax of ``--static``. Returns its path. Raises
+        ``UsageError``.
+        """
         source = parse_static(text)
         self.app = replace(self.app, static=(*self.app.static, source))
         return source.path
 
     def add_query(self, text: str) -> QuerySource:
-        """A query that was typed, under a name that no other has."""
+        """Returns the typed query under a new name."""
         taken = {query.name for query in self.app.queries}
         while (name := f"q{self.asked + 1}") in taken:
             self.asked += 1
@@ -62,20 +65,20 @@ class Session:
         return QuerySource(name, text, self.dialect)
 
     def the_last(self) -> QuerySource:
-        """The last query. Raises ``UsageError`` if there is none."""
+        """Returns the last query. Raises ``UsageError`` without one."""
         if self.last is None:
             raise UsageError("No query has been asked yet.", hint="Type one; \\? tells how.")
         return self.last
 
     def with_query(self, source: QuerySource) -> App:
-        """The application with this query, too."""
+        """Returns the application with this query added."""
         others = tuple(query for query in self.app.queries if query.name != source.name)
         return replace(self.app, queries=(*others, source))
 
 
 def _with_unique_names(config: StreamConfig) -> StreamConfig:
-    """A stream with its columns. Raises ``UsageError`` for standard input, which the shell reads
-    itself.
+    """Returns a stream with its columns. Raises ``UsageError`` for standard input, which the shell
+    reads itself.
     """
     if config.path == STDIN:
         raise UsageError(f"The stream {config.name} cannot be what is typed.", hint="Say a file.")

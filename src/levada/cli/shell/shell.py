@@ -1,8 +1,8 @@
-"""The shell: reads, asks, shows, until its input ends.
+"""The shell: reads statements, runs them and shows answers until its input ends.
 
-On a terminal what is typed is edited with prompt_toolkit; else lines are read as they are, without
-a prompt. An error is a sentence, with the place in the text as ``levada check`` shows it, and the
-shell goes on; Ctrl-C ends what is being asked, and nothing else.
+prompt_toolkit edits the input of a terminal; other input is read line by line without a prompt. An
+error is a sentence, with the place in the text as in ``levada check``, and the shell continues.
+Ctrl-C ends only the running query.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from levada.errors import QueryError
 
 
 class Interactive:
-    """The shell over a session; ``read`` gives what is typed next, whole, or raises
+    """The shell over a session. ``read`` returns the next whole statement or raises
     ``EOFError``.
     """
 
     def __init__(self, session: Session, console: Console, read: Callable[[], str]) -> None:
         self.session, self.console, self._read = session, console, read
-        self.failed = False  # something was wrong: what reads from a file ends so
+        self.failed = False  # sets the exit code if input is a file
 
     def run(self) -> None:
-        """Until the input ends."""
+        """Runs statements until the input ends."""
         while True:
             try:
                 self.take(self._read())
@@ -51,7 +51,7 @@ class Interactive:
                 continue
 
     def take(self, text: str) -> None:
-        """Does what is typed; what is wrong with it is told. Raises ``EOFError`` at the end."""
+        """Runs a statement and prints its errors. Raises ``EOFError`` at the end."""
         try:
             if is_command(text):
                 command(self, text)
@@ -68,11 +68,11 @@ class Interactive:
             self._complain(error)
 
     def say(self, text: str) -> None:
-        """A line for the user."""
+        """Prints a line for the user."""
         self.console.print(Text(text), soft_wrap=True)
 
     def _complain(self, error: Exception) -> None:
-        # the name that the shell gave a query says nothing to who has just typed it
+        # without the query's name, which the shell has invented
         shown = str(error) if isinstance(error, QueryError) else message_of(error)
         self.console.print(Text(shown, style="red"), soft_wrap=True)
 
@@ -111,7 +111,7 @@ class Interactive:
         self._end(answer.summary(time.monotonic() - began), ended, remarks)
 
     def _end(self, summary: str, ended: bool, remarks: Sequence[str]) -> None:
-        """What is to be said of an answer."""
+        """Prints the remarks and the summary of an answer."""
         for remark in remarks:
             self.say(remark)
         self.console.print(Text(summary if ended else f"{summary}, stopped", style="dim"))
@@ -130,7 +130,7 @@ class Following:
         self._console, self._session = shell.console, shell.session
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Shows a batch."""
+        """Prints a batch."""
         if len(batch.report):
             rows = rows_of(batch).tail(MOST_FOLLOWED)
             self._console.print(grid(rows, self._session.times, self._session.prefixes))
@@ -138,17 +138,17 @@ class Following:
 
 
 MOST_FOLLOWED = 1000
-"""Rows of a batch that are shown as they come: the newest."""
+"""The most rows of a batch that are shown: the newest."""
 
 
 class Only:
-    """Sinks of one query: what makers of its streams give is not for the user."""
+    """Sinks of one query; results of queries that make its streams are dropped."""
 
     def __init__(self, name: str, *sinks: Sink) -> None:
         self._name, self._sinks = name, sinks
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Gives a batch of the query to all of them."""
+        """Passes a batch of the query to all sinks."""
         if query == self._name:
             for sink in self._sinks:
                 sink.publish(query, variables, epoch, batch)

@@ -1,4 +1,6 @@
-"""``levada shell``: a session of what was given, on the terminal or over standard input."""
+"""``levada shell``: a session with the streams and queries of the command line, on the terminal or
+over standard input.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ WHERE { WINDOW :w { ?s :p ?v FILTER(?v > 0) } } GROUP BY ?s"""
 
 
 def shell(app: App, dialect: str | None) -> int:
-    """Runs the shell to its end; gives the exit code: 1 if a statement of a file was wrong."""
+    """Runs the shell to its end. Returns the exit code: 1 if a statement of a file failed."""
     session = Session(app, dialect)
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not on_terminal:
@@ -41,10 +43,10 @@ def shell(app: App, dialect: str | None) -> int:
 
 
 def warm() -> None:
-    """Asks a small query while the first one is typed, so that kernels are loaded by then."""
+    """Runs a small query while the user types the first one, to load the kernels."""
     from levada.engine.python.query_once import query
 
-    time.sleep(0.2)  # the prompt first
+    time.sleep(0.2)  # after the prompt
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "s.nt")
         path.write_text(_FIRST)

@@ -1,8 +1,8 @@
-"""When what is typed is whole: a command is a line, a query ends with a semicolon or an empty line.
+"""The end of a typed statement: a command is a line; a query ends with a semicolon or an empty
+line.
 
-A semicolon within braces, brackets, strings, IRIs and comments ends nothing: it stands between the
-predicates of a subject. A CQL text of declarations goes on until a query is there, which its views
-are for.
+A semicolon within braces, brackets, strings, IRIs and comments ends nothing: it separates the
+predicates of a subject. A CQL text of declarations continues until it has a query.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _TOKEN = re.compile(
 
 
 def is_command(text: str) -> bool:
-    """Whether it is a command of the shell's."""
+    """Returns whether the text is a command of the shell."""
     return text.lstrip().startswith("\\")
 
 
 def is_whole(text: str, dialect: str | None = None) -> bool:
-    r"""Whether what is typed can be taken as it is.
+    r"""Returns whether the typed text is a whole statement.
 
     >>> is_whole("ASK { ?s ?p ?o } ;"), is_whole("SELECT * { ?s :a 1 ;"), is_whole("ASK\n")
     (True, False, True)
@@ -40,7 +40,7 @@ def is_whole(text: str, dialect: str | None = None) -> bool:
 
 
 def query_of(text: str, dialect: str | None = None) -> str:
-    """The query that is typed, without the semicolon that only ends it: a SPARQL query has none.
+    """Returns the typed query without a final semicolon, which SPARQL does not have.
 
     >>> query_of("ASK { } ;"), query_of("Select a From S;")
     ('ASK { }', 'Select a From S;')
@@ -52,7 +52,7 @@ def query_of(text: str, dialect: str | None = None) -> str:
 
 
 def _final_semicolon(text: str) -> int | None:
-    """Where the semicolon stands that ends the text; None if none does."""
+    """Returns the position of the semicolon that ends the text, or None."""
     depth, last = 0, None
     stop = 0
     for token in _TOKEN.finditer(text):
@@ -69,7 +69,7 @@ def _final_semicolon(text: str) -> int | None:
 
 
 def _is_blank(text: str) -> bool:
-    """Whether there are only blanks and comments."""
+    """Returns whether a text has only blanks and comments."""
     return not re.sub(r"(?:#|--)[^\n]*", "", text).strip()
 
 
@@ -81,7 +81,7 @@ def _dialect_of(text: str, dialect: str | None) -> str:
 
 
 def _only_declares(text: str, dialect: str | None) -> bool:
-    """Whether it is a CQL script in which no query stands yet."""
+    """Returns whether the text is a CQL script without a query."""
     if _dialect_of(text, dialect) != "cql":
         return False
     try:

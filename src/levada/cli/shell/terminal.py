@@ -1,8 +1,8 @@
-"""Where what is typed comes from: a terminal, edited with prompt_toolkit and remembered in a file
-of the user's, or lines of a file or pipe.
+"""The input of the shell: a terminal, edited with prompt_toolkit and with a history, or lines of a
+file or pipe.
 
-The history is ``levada/history`` in ``XDG_STATE_HOME``, by default ``~/.local/state``; where it
-cannot be written there is none.
+The history is ``levada/history`` in ``XDG_STATE_HOME``, by default ``~/.local/state``. If it cannot
+be written, the history ends with the shell.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ PROMPT, MORE = "levada> ", "   ...> "
 
 
 class Words(Completer):
-    """What can follow, for prompt_toolkit."""
+    """The completions of a session, for prompt_toolkit."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
-        """The completions of the word before the cursor."""
+        """Yields the completions of the word before the cursor."""
         here, words = candidates(document.text_before_cursor, self._session, COMMANDS)
         for word in words:
             yield Completion(word, start_position=-len(here))
 
 
 def from_terminal(session: Session) -> Callable[[], str]:
-    """Reads what is typed on the terminal; raises ``KeyboardInterrupt`` for Ctrl-C, ``EOFError``
-    for Ctrl-D.
+    """Returns a reader of statements from the terminal, which raises ``KeyboardInterrupt`` for
+    Ctrl-C and ``EOFError`` for Ctrl-D.
     """
     typed: PromptSession[str] = PromptSession(
         history=_history(),
@@ -80,7 +80,7 @@ def _history() -> History:
 
 
 def history_file(state: str, home: Path) -> Path:
-    """Where the history is.
+    """Returns the path of the history.
 
     >>> history_file("", Path("/home/ann")).as_posix()
     '/home/ann/.local/state/levada/history'
@@ -89,7 +89,7 @@ def history_file(state: str, home: Path) -> Path:
 
 
 def from_lines(session: Session, lines: TextIO) -> Callable[[], str]:
-    """Reads statements from a text, to its end."""
+    """Returns a reader of statements from a text, which raises ``EOFError`` at its end."""
     statements = statements_of(session, lines)
 
     def read() -> str:
@@ -101,7 +101,7 @@ def from_lines(session: Session, lines: TextIO) -> Callable[[], str]:
 
 
 def statements_of(session: Session, lines: Iterable[str]) -> Iterator[str]:
-    """What is typed in these lines, statement by statement; the last one needs no end."""
+    """Yields the statements of these lines; the last one needs no end."""
     text = ""
     for line in lines:
         text += line

@@ -1,9 +1,9 @@
-"""The answer to a query over what is there: all of its batches, of which the first and the last
-rows are shown.
+"""The answer to a query over the available data: all of its batches, of which the first and the
+last rows are shown.
 
-It is a sink: the engine's thread publishes, the reader's shows. What is kept is bounded
-(``MOST_KEPT`` rows), so that a query with too many results shows its rows and cannot be saved,
-instead of filling the memory.
+It is a sink: the engine's thread publishes, the reader's thread shows. It stores at most
+``MOST_KEPT`` rows. An answer with more rows is shown but cannot be saved, instead of filling the
+memory.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from levada.cli.tables.table_cells import Prefixes, Times, grid, rows_of
 from levada.connectors.serialization.serialize import Batch
 
 ENDS = 20
-"""Rows that are shown of the beginning, and of the end."""
+"""The rows shown at the beginning, and at the end."""
 MOST_KEPT = 2_000_000
 
 
 class Answer:
-    """What one query has answered. ``reports`` counts those with a result."""
+    """The answer of one query. ``reports`` counts those with a result."""
 
     def __init__(self, query: str) -> None:
         self.query = query
@@ -34,7 +34,7 @@ class Answer:
         self._lock = threading.Lock()
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Takes a batch."""
+        """Adds a batch."""
         rows = rows_of(batch)
         with self._lock:
             self.variables = variables
@@ -49,12 +49,12 @@ class Answer:
 
     @property
     def batches(self) -> list[Batch] | None:
-        """All that there was; None if it was too much to be kept."""
+        """Returns all batches; None if they were too many to store."""
         with self._lock:
             return list(self._batches) if self.rows <= MOST_KEPT else None
 
     def table(self, times: Times, prefixes: Prefixes) -> Table:
-        """The rows; of many the first and the last."""
+        """Returns the rows as a table; of many the first and the last."""
         with self._lock:
             if self.rows <= 2 * ENDS:
                 return grid(self._first, times, prefixes)
@@ -62,7 +62,7 @@ class Answer:
             return grid(shown, times, prefixes, cut=ENDS)
 
     def summary(self, seconds: float) -> str:
-        """How much it is, in a line."""
+        """Returns the numbers of rows and reports in a line."""
         if not self.rows:
             return f"no result ({seconds:.2f} s)"
         rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"

@@ -1,8 +1,7 @@
-"""Results as the cells of a table on the terminal: a term as one would say it, a time as one would
-read it.
+"""The cells of result tables on the terminal: terms and times in a short form for people.
 
-An IRI is shortened by the prefixes that the reader knows; a literal is its lexical form. Cost:
-Python for each cell that is shown, of which there are few, and none for the others.
+An IRI is shortened by known prefixes; a literal is its lexical form. Cost: Python for each cell
+that is shown, of which there are few.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _CHANGES = {1: "+", -1: "-"}
 
 
 def prefixes_of(text: str) -> dict[str, str]:
-    """The prefixes that a query's text declares.
+    """Returns the prefixes that a query's text declares.
 
     >>> prefixes_of("PREFIX : <http://e/> ASK { }")
     {'': 'http://e/'}
@@ -37,7 +36,7 @@ def prefixes_of(text: str) -> dict[str, str]:
 
 
 def term_cell(text: str | None, prefixes: Prefixes) -> Text:
-    """A term, of which the N-Triples text is given; nothing where there is none.
+    """Converts a term's N-Triples text to a cell; None becomes an empty one.
 
     >>> str(term_cell("<http://e/a>", {"": "http://e/"})), str(term_cell('"5"@en', {}))
     (':a', '5')
@@ -61,7 +60,7 @@ def _short(text: str, prefixes: Prefixes) -> str:
 
 
 def time_cell(report: int | None, times: Times) -> str:
-    """A report's time; nothing for the one answer of a query without windows.
+    """Returns a report's time; "" for the answer of a query without windows.
 
     >>> time_cell(1500, "iso"), time_cell(1500, "ms"), time_cell(None, "ms")
     ('1970-01-01T00:00:01.500Z', '1500', '')
@@ -72,12 +71,14 @@ def time_cell(report: int | None, times: Times) -> str:
 
 
 def rows_of(batch: Batch) -> pl.DataFrame:
-    """A batch as rows of texts: ``report`` (ms), a relation's ``change``, then the columns."""
+    """Converts a batch to rows of texts: ``report`` (ms), a relation's ``change``, then the
+    columns.
+    """
     return table(batch)
 
 
 def grid(frame: pl.DataFrame, times: Times, prefixes: Prefixes, cut: int | None = None) -> Table:
-    """Rows of texts as a table; ``cut``: before this row there are others, which are left out."""
+    """Returns rows of texts as a table. ``cut``: the row before which others are left out."""
     heads = [name for name in frame.columns if name != "report" or frame["report"].count()]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:

@@ -1,8 +1,7 @@
-"""``--watch``: the newest rows of each query in a panel of its own, drawn anew as they come.
+"""``--watch``: the newest rows of each query in a panel, redrawn as they arrive.
 
-It is the sink of the results and the display of the progress at once: the engine's thread gives it
-both, and Rich's thread draws it a few times a second. Cost: of each batch its last rows, however
-many it has.
+It is the sink of the results and the display of the progress: the engine's thread updates both, and
+Rich's thread draws a few times a second. Cost: by the last rows of each batch.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from levada.connectors.serialization.serialize import Batch
 from levada.engine.status.summary import Progress
 
 FRAMES = 4  # a second
-_AROUND = 4  # lines of a panel beside its rows
+_AROUND = 4  # lines of a panel around its rows
 
 
 class Watching:
-    """A panel for each of these queries, which are given with the prefixes of their texts."""
+    """A panel for each query. ``queries``: their names with the prefixes of their texts."""
 
     def __init__(
         self, console: Console, queries: Mapping[str, Prefixes], times: Times = "iso"
@@ -44,7 +43,7 @@ class Watching:
         self._live.start()
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Takes a batch of results."""
+        """Adds a batch of results."""
         if query in self._rows:
             rows = rows_of(batch)
             with self._lock:
@@ -55,21 +54,21 @@ class Watching:
         return []
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment of the run."""
+        """Updates the progress."""
         with self._lock:
             self._line = progress.line()
 
     def close(self) -> None:
-        """Leaves the last picture on the terminal."""
+        """Ends the display; the last picture remains."""
         self._live.stop()
 
     @property
     def _most(self) -> int:
-        """How many rows of each query there is place for."""
+        """Returns the rows of each query that fit."""
         return max(self._console.height // max(len(self._queries), 1) - _AROUND, 1)
 
     def render(self) -> RenderableType:
-        """The picture as it is now."""
+        """Returns the present picture."""
         with self._lock:
             panels = [self._panel(name) for name in self._queries]
             return Group(*panels, Text(self._line, style="dim", overflow="ellipsis", no_wrap=True))

@@ -62,7 +62,7 @@ def _takers(word: str) -> str:
 
 
 def _quiet(path: str) -> str:
-    return re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
+    return re.sub(r"//[^/]*@", "//...@", path)  # hides a password
 
 
 def _check_scheme(who: str, path: str) -> None:

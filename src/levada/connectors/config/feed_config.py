@@ -122,7 +122,7 @@ def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
     """
     match, kind = _WHERE.fullmatch(path), _KINDS[path.partition("://")[0]]
     if match is None or int(match["port"] or 1) not in range(1, 65_536):
-        said = re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
+        said = re.sub(r"//[^/]*@", "//...@", path)  # hides a password
         raise UsageError(
             f"{who}: {said} is no address of {NAMES[kind]}.",
             hint=f"Say {_SHAPES[kind]}, and user and password as options.",

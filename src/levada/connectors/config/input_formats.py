@@ -33,7 +33,7 @@ NAMES = {
     "ndjson": "NDJSON",
     "parquet": "Parquet",
 }
-DERIVED = "made"  # no format of files: the results of a query, as the engine keeps them
+DERIVED = "made"  # not a file format: the results of a query, as the engine stores them
 ALIASES = {
     "ntriples": "nt",
     "n-triples": "nt",

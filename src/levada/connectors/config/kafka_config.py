@@ -74,7 +74,7 @@ def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
     match = _WHERE.fullmatch(path)
     servers = match["servers"].split(",") if match else []
     if match is None or not all(map(_SERVER.fullmatch, servers)):
-        said = re.sub(r"//[^/]*@", "//...@", path)  # nobody's password is repeated
+        said = re.sub(r"//[^/]*@", "//...@", path)  # hides a password
         raise UsageError(
             f"{who}: {said} is no topic of Kafka.",
             hint="Say kafka://HOST:PORT/TOPIC, and user and password as options.",

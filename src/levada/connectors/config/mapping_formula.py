@@ -231,7 +231,7 @@ class _Formula:
         try:
             return pl.DataFrame(schema=schema).select(value=value)["value"].dtype.is_integer()
         except pl.exceptions.PolarsError:
-            return False  # what is wrong with it shows in the whole formula
+            return False  # the check of the whole formula reports the error
 
     def call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> pl.Expr:
         """Returns a function's value."""

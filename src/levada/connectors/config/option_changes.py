@@ -83,8 +83,9 @@ class OptionChange:
 def option_changes(before: StreamConfig, now: StreamConfig) -> list[OptionChange]:
     """Compares the options of a stream with those of a previous run.
 
-    >>> old = StreamConfig.of("s", "s.nt", lateness="5s")
-    >>> [str(change) for change in option_changes(old, StreamConfig.of("s", "s.nt", unit="s"))]
+    >>> old = StreamConfig.from_options("s", "s.nt", lateness="5s")
+    >>> new = StreamConfig.from_options("s", "s.nt", unit="s")
+    >>> [str(change) for change in option_changes(old, new)]
     ['unit was ms and is s', 'lateness was PT5S and is PT0S']
     """
     sources = _source(before), _source(now)

@@ -78,7 +78,7 @@ class RowMapping:
     def needed_columns(self) -> dict[str, str]:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
-        # A formula may have its column's own name: it is read then, too.
+        # A formula may have the name of a column that it uses: that column is read, too.
         same_named = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
             name: typed.get(name, "string")
@@ -115,7 +115,7 @@ def _formulas() -> ModuleType:
 
 def load_mapping(path: str | Path) -> RowMapping:
     """Loads a mapping file. Raises ``UsageError`` with the place of the fault."""
-    from levada.connectors.config.yaml_file import read_yaml  # here: only mapping files need YAML
+    from levada.connectors.config.yaml_file import read_yaml  # here: few streams have a mapping
 
     document = read_yaml(Path(path), "mapping file")
     try:

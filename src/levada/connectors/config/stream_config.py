@@ -69,9 +69,10 @@ if TYPE_CHECKING:
 
 @frozen
 class StreamConfig:
-    """A stream of files, made by ``of``; the module head explains each field. None means "not set".
+    """A stream of files, made by ``from_options``. The module head explains each field; None means
+    "not set".
 
-    >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
+    >>> config = StreamConfig.from_options("temp", "temp.nq.gz", time="graph", lateness="10s")
     >>> config.format, config.element, config.lateness, config.quads
     ('nq', 'line', 10000, True)
     """
@@ -103,7 +104,7 @@ class StreamConfig:
     kafka: KafkaConfig | None = None
     feed: FeedConfig | None = None
     settled: bool = (
-        False  # a file is whole as soon as it is there (no user's option: a spool's files)
+        False  # whether a file is complete when it appears (internal: for a spool's files)
     )
 
     @classmethod
@@ -278,7 +279,7 @@ def _convert(name: str, key: str, value: Any) -> Any:
         raise UsageError(f"{key} of the stream {name}: {error.message}", hint=error.hint) from error
 
 
-Rule = tuple[bool, str, str]  # whether it is broken, what is wrong, what to do
+Rule = tuple[bool, str, str]  # whether it is violated, the error, the hint
 
 
 def _check(config: StreamConfig) -> None:

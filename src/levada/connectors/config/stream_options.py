@@ -72,7 +72,7 @@ class StreamOptions(TypedDict, total=False):
 
 _ELEMENTS = ("line", "subject", "graph", "blankline", "document", "message")
 AUTO = (("auto", "auto"),)
-"""The schema of a table whose columns are to be looked for
+"""The schema of a table whose columns are inferred
 (``connectors.ingest.tables.schema_inference``).
 """
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
@@ -210,7 +210,7 @@ def _positive(value: Any) -> int:
 
 def _mapping(value: Any) -> RowMapping:
     from levada.connectors.config.row_mapping import (
-        load_mapping,  # here: nobody waits for it who has no mapping
+        load_mapping,  # imported here: few streams have a mapping
     )
 
     return load_mapping(os.path.expanduser(str(value)))

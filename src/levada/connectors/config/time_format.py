@@ -63,7 +63,7 @@ def check_zone(value: Any) -> str:
     """
     import zoneinfo
 
-    import polars as pl  # here: nobody waits for it who has no zone
+    import polars as pl  # imported here: few streams have a zone
 
     name = str(value)
     try:

@@ -38,7 +38,7 @@ def read_yaml(path: Path, kind: str) -> Any:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UsageError(f"The {kind} {path}{place}: {error.problem}.") from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # a date that does not exist
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # such as an invalid date
         raise UsageError(f"The {kind} {path} is not YAML: {error}.") from error
     except RecursionError as error:
         raise UsageError(f"The {kind} {path} is nested too deeply.") from error

@@ -195,9 +195,9 @@ def _groups(
     ):
         by = SUBJECT if config.element == "subject" else GRAPH
         raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
-    else:  # all terms stand in the text as they are: written alike is to be the same
+    else:  # all terms are slices of the text: equal texts are equal terms
         return _Groups(*number_alike(term.x, term.y))
-    # An element of nothing but lines that do not parse has no row: numbers are made dense.
+    # An element with only malformed lines has no row, so numbers have gaps: they are made dense.
     same = raw.astype(np.uint64)
     return _Groups(*number_alike(same, same))
 

@@ -186,7 +186,9 @@ def _distinct(ts: Times) -> Times:
 def file_time(config: StreamConfig, name: str) -> int:
     """Returns the time in a file's name by ``filename:REGEX``: its first group, or MIN.
 
-    >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
+    >>> time = r"filename:_([0-9]+)"
+    >>> config = StreamConfig.from_options("s", "d_12.nt", time=time, unit="s")
+    >>> file_time(config, "d_12.nt")
     12000
     """
     match = re.search(config.time_argument, name)
@@ -197,7 +199,7 @@ def file_time(config: StreamConfig, name: str) -> int:
 _1990 = 631_152_000_000
 _FACTORS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 _LONGEST = 300
-_SEEN = 1000  # times that are tried in other units: about so many, evenly of all
+_SEEN = 1000  # about how many evenly spaced times are tried in other units
 
 
 def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = MIN) -> str:
@@ -207,7 +209,7 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = 
     and no other time is examined.
 
     >>> seconds = np.array([1_700_000_000, 1_700_000_060])
-    >>> likely_unit(seconds, StreamConfig.of("s", "a.nt"), 1_800_000_000_000)
+    >>> likely_unit(seconds, StreamConfig.from_options("s", "a.nt"), 1_800_000_000_000)
     's'
     """
     if greatest >= _1990 or not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):

@@ -1,11 +1,10 @@
-"""Makes imprints of static triples: a parsed chunk as columns, in order of predicates.
+"""Imprints of static triples: a parsed chunk as columns, in order of predicates.
 
 A later query matches its patterns over imprints and opens no source again. So a chunk is stored
-completely, not only the part that is needed now: identities, kinds, values and texts of terms (each
-object and predicate once, a subject or a graph once in consecutive rows), the places of the terms
-of each statement, and graphs, if the source names them. Statements are in order of predicates, and
-texts are packed as one block. So a reader of some predicates takes their rows, and a reader without
-texts unpacks none.
+completely: identities, kinds, values and texts of terms, the places of each statement's terms, and
+graphs, if the source names them. Each object and predicate is stored once, a subject or graph once
+in consecutive rows. A reader of some predicates takes their rows. A reader without texts unpacks
+none, since texts are one block.
 
     NAME.rows    s, o, g    int32: the places of subject, object, graph in the terms
     NAME.runs    p, end     int32, int64: each predicate, and where its rows end
@@ -14,8 +13,8 @@ texts unpacks none.
     NAME.text    data       all texts one after the other, by LZ4
 
 Invariant: ``triples_of(make_imprint(t))`` are the statements of t, with their multiplicity and the
-same identities, kinds, values and texts; blank nodes stay those of their source. Cost: some 100 ns
-a statement for making, 20 ns for reading; some third of the bytes of N-Triples.
+same identities, kinds, values, texts and blank nodes. Cost: some 100 ns a statement for making, 20
+ns for reading; some third of the bytes of N-Triples.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ def _fill(objects: TermColumn, at: Ints, terms: int, values: Frame) -> None:
         objects.dbl, objects.man = np.zeros(n), np.zeros(n, np.int64)
         objects.scale = np.zeros(n, np.uint8)
         return
-    place = np.full(terms, values.n, np.int32)  # the place behind all: no value
+    place = np.full(terms, values.n, np.int32)  # the place after the last value: no value
     place[values["at"]] = np.arange(values.n, dtype=np.int32)
     of = place.take(at)
     objects.dbl = np.append(values["dbl"], 0.0).take(of)

@@ -89,11 +89,11 @@ def static_source(
     if not isinstance(source, (str, os.PathLike)):
         lines = tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
-    if not os.path.exists(source):  # also of a name that no system takes
+    if not os.path.exists(source):  # False for names that the system refuses
         raise UsageError(f"There is no static file {source}.{_as_ntriples(os.fspath(source))}")
     if shown(os.fspath(source)) != os.fspath(source):
         raise UsageError(f"The name of the static file {shown(os.fspath(source))} is not UTF-8.")
-    # a task may stand in another directory
+    # a task may run in another directory
     return static_file(os.path.abspath(source), graph, form)
 
 

@@ -76,7 +76,7 @@ def _blank(content: SplitContent, faults: Mapping[int, str]) -> SplitContent:
     formats = list(messages.beside.formats or [""] * len(messages))
     for k in faults:
         inside[messages.starts[k] : messages.starts[k + 1] - 1] = False
-        size[k], formats[k] = 1, "nt"  # of which nothing is a text
+        size[k], formats[k] = 1, "nt"  # a format without text
     text: Bytes = data[inside]
     starts: Longs = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
     wrong = [(int(messages.offsets[k]), why) for k, why in faults.items() if why]

@@ -68,7 +68,7 @@ def document(form: Format, quads: bytes) -> bytes:
     """Converts N-Quads to one document in JSON-LD or Jelly."""
     statements = ox.parse(quads, ox.RdfFormat.N_QUADS)
     if form is Format.JELLY:
-        # here: nobody pays for its import who writes no Jelly
+        # imported here: few results are Jelly
         from levada.connectors.serialization.jelly_writer import jelly_bytes
 
         return jelly_bytes(statements)

@@ -22,8 +22,8 @@ import polars as pl
 
 from levada.core.rdf_terms import XSD, Blank, Iri, Literal, Term, parse_term
 
-_PROBE = 1 << 14  # rows looked at to guess whether a column repeats itself
-# a literal of any kind: quoted, language, datatype
+_PROBE = 1 << 14  # rows that are sampled to see whether a column has many duplicates
+# a literal of any form: quoted, with language, with datatype
 _ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'
 _TSV_NUMBERS = (
     ("integer", r"^[+-]?[0-9]+$"),
@@ -103,7 +103,7 @@ def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -
 
 def _json_terms(texts: pl.Series) -> pl.Series:
     text = pl.col("text")
-    body = text.str.slice(1)  # without escapes, a quote in it ends the lexical form
+    body = text.str.slice(1)  # without escapes the next quote ends the lexical form
     quoted = pl.lit('{"type": "literal", "value": "')
     typed = pl.concat_str(
         quoted,

@@ -31,12 +31,12 @@ from levada.core.event_time import MIN
 from levada.core.text_columns import join_lines
 
 Cut = Callable[[Longs], Sequence[tuple[int, int]]]
-# the controls, U+FFFE, U+FFFF
+# control characters, U+FFFE, U+FFFF
 _NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 _DIRECTION = r'"xml:lang": "[^"]*--'
-LONG_TEXT_BYTES = 4 << 20  # bytes of a text that a parser need not hold
+LONG_TEXT_BYTES = 4 << 20  # bytes of a text that exceed some parsers' limits
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 

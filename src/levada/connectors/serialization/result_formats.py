@@ -42,7 +42,7 @@ TABLES = (Format.ARROW, Format.PARQUET)
 HEADED = (Format.CSV, Format.TSV)
 LINES = (Format.NDJSON, *HEADED, Format.NQ, Format.TRIG)
 SHAPES = ("changes", "state")
-"""How files have a relation: what comes and goes, or what is there."""
+"""The contents of a relation's files: its changes, or its present rows."""
 _SOLUTIONS = (Format.SRJ, Format.SRX)
 _GRAPHS = (Format.NT, Format.NQ, Format.TRIG, *WHOLE)
 _ANY = (Format.NDJSON, *HEADED, *TABLES)

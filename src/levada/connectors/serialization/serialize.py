@@ -41,7 +41,7 @@ from levada.core.text_columns import join_lines
 
 Times = npt.NDArray[np.int64]
 _TRIPLE = (
-    r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
+    r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may contain a blank
 )
 _NO_TIMES: Times = np.zeros(0, np.int64)
 
@@ -148,7 +148,7 @@ def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) 
     columns = [batch.columns[name].to_list() for name in variables]
     terms = zip(*columns, strict=True) if columns else ((),) * len(batch.report)
     rows = [(r, s, t) for r, s, t in zip(batch.report.tolist(), signs, terms, strict=True)]
-    rows.sort(key=lambda row: row[:2])  # what goes before what comes
+    rows.sort(key=lambda row: row[:2])  # deletions before insertions
     match form:
         case Format.NDJSON:
             encoded = serialize_rows.json_lines(query, variables, rows, relation=relation)
@@ -233,7 +233,7 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
         "report", "sign", pl.concat_str(pl.lit("{"), content, pl.lit("}")).alias("value")
     )
     grouped = rows.group_by("report", "sign", maintain_order=True).agg(pl.col("value"))
-    # quicker than joining inside agg
+    # faster than a join inside agg
     grouped = grouped.with_columns(pl.col("value").list.join(", "))
     if batch.change is not None:
         grouped = grouped.sort("report", "sign", maintain_order=True)

@@ -33,7 +33,7 @@ from levada.connectors.serialization.decode_terms import plain_values
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import XSD
 
-_TAIL = r'"([^"]*)$'  # what follows the lexical form: nothing, @tag or ^^<datatype>
+_TAIL = r'"([^"]*)$'  # the text after the lexical form: nothing, @tag or ^^<datatype>
 _RESOURCE = "<"
 _INTEGER = r"^[+-]?[0-9]+$"
 _DECIMAL = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)$"
@@ -129,7 +129,7 @@ def _tails(texts: pl.Series) -> list[str]:
     if not len(first):
         return []
     some = _tail_of(first)[0]
-    if (  # most columns have one
+    if (  # the fast path: one tail
         not texts.str.starts_with('"').any()
         if some == _RESOURCE
         else (texts.str.starts_with('"') & texts.str.ends_with(f'"{some}')).all()
@@ -205,7 +205,7 @@ def _decimals(lexical: pl.Series) -> pl.Series | None:
     scale = _longest(lexical.str.extract(r"\.([0-9]*?)0*$"))
     if scale + _longest(lexical.str.extract(r"^[+-]?0*([0-9]*)")) > 38:
         return None
-    # zeros at the end may be more than a scale can be
+    # zeros at the end may exceed the greatest scale
     short = lexical.str.replace(r"(\.[0-9]*?)0+$", "$1").str.strip_suffix(".")
     return _whole(short.cast(pl.Decimal(38, scale), strict=False), lexical)
 
@@ -298,7 +298,7 @@ def _promote(texts: pl.Series, tails: Sequence[str], names: set[str]) -> Typed |
         plain = all(values.dtype == pl.Int64 for values in parts)
         type_: pl.DataType = pl.Int64() if plain else pl.Decimal(38, 0)
     elif names <= {*_LIMITS, "decimal"}:
-        # the scale that all need together
+        # the least scale for all values
         numbers = _decimals(_without_tail(texts))
         return None if numbers is None else Typed(numbers, "decimal")
     else:

@@ -145,7 +145,7 @@ def hold_claim(out: Path, owner: str, *, overwrite: bool, alone: bool = True) ->
     """
     try:
         make_folders(out)
-        sync_folder(out)  # folders of queries that a run which was killed has made
+        sync_folder(out)  # folders of queries that a killed run has created
         lock = filelock.FileLock(str(out / LOCK))
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
@@ -182,7 +182,7 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
                 (out / name).unlink()
             except OSError as error:
                 raise SinkError(f"{out / name} cannot be removed: {error.strerror}.") from error
-    for left in out.glob("*/.*.tmp"):  # of a run that was killed
+    for left in out.glob("*/.*.tmp"):  # files of a killed run
         left.unlink(missing_ok=True)
     write_atomic(mark, owner.encode())
 

@@ -65,10 +65,10 @@ _MEDIA = {
     Format.SRX: "application/sparql-results+xml",
 }
 _RDF = (Format.NQ, Format.TRIG, Format.NT)
-_SILENT = logging.Logger("levada.kafka", logging.CRITICAL + 1)  # what goes wrong is raised
-ANSWER = 10.0  # s that a broker has for an answer
-LARGEST = 1_000_000_000  # bytes of a message that the topic is asked to take; librdkafka's most
-STALE = 60_000  # ms after which the broker aborts a transaction of somebody who says nothing
+_SILENT = logging.Logger("levada.kafka", logging.CRITICAL + 1)  # errors are raised, not logged
+ANSWER = 10.0  # s until a broker must answer
+LARGEST = 1_000_000_000  # librdkafka's largest message in bytes; the topic may accept less
+STALE = 60_000  # ms after which the broker aborts the transaction of a silent producer
 _FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _FOR_PEOPLE = (
     "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED",
@@ -92,9 +92,9 @@ class KafkaTarget:
     whole: bool = False
     _producer: Any = None
     _consumer: Any = None
-    _open: bool = False  # whether a transaction is
-    _begun: bool = False  # what was in order once is waited for: a broker that starts knows little
-    _refused: list[str] = field(default_factory=list)  # why a broker lets nobody in
+    _open: bool = False  # whether a transaction is open
+    _begun: bool = False  # whether it has worked once: later errors are temporary
+    _refused: list[str] = field(default_factory=list)  # why brokers refuse access
     unwritable: list[Unwritable] = field(default_factory=list)
 
     @classmethod
@@ -106,7 +106,7 @@ class KafkaTarget:
         if word not in FORMATS:
             hint = near(word, FORMATS) if word in list(Format) else meant(word)
             raise UsageError(f"{who}: messages are not written as {word}.", hint=hint)
-        parts = "/" if "-" in query else "-"  # a-b to c is not a to b-c: one would fence the other
+        parts = "/" if "-" in query else "-"  # (a-b, c) and (a, b-c) must not fence each other
         identity = f"levada-{owner}-{query}{parts}{config.topic}"
         return cls(query, config, Format(word), skips_of(who, options), identity)
 
@@ -171,8 +171,8 @@ class KafkaTarget:
             self._open = True
             for value, headers in messages(self.form, piece, self.unwritable):
                 self._produce(value, headers)
-            self._producer.poll(0)  # for what is heard
-            if self._producer.flush(ANSWER):  # what follows would wait for STALE
+            self._producer.poll(0)  # serves callbacks
+            if self._producer.flush(ANSWER):  # the next calls would wait for STALE
                 raise TargetAwayError(self._sentence("the broker does not answer"))
             text = msgspec.json.encode(position).decode()
             marker = kafka.TopicPartition(self.config.topic, 0, position.epoch, metadata=text)
@@ -240,7 +240,7 @@ class KafkaTarget:
         """Turns errors of librdkafka into errors for users."""
         try:
             yield
-        except SourceError as error:  # no package, no password; once there was one it may come
+        except SourceError as error:  # no package or password; temporary if it has worked once
             kind = TargetAwayError if self._begun else SinkError
             raise kind(error.message, hint=error.hint) from error
         except SinkError:
@@ -251,7 +251,7 @@ class KafkaTarget:
                 raise
             if self._producer is not None:
                 with suppress(Exception):
-                    self._producer.poll(0)  # for what is heard
+                    self._producer.poll(0)  # serves callbacks
             raise self._sink_error(kafka_error) from failure
 
     def _sink_error(self, error: Any) -> SinkError:
@@ -265,7 +265,7 @@ class KafkaTarget:
             why = self._refused[-1] if self._refused else error_text(error)
             return SinkError(self._sentence(why), hint="Mend that and start again.")
         why = error_text(error)
-        # whoever feeds the query is to end no engine: the topic may take it when it is asked to
+        # a large message must not end the engine: the topic's limit may be raised
         large = error.name() == "MSG_SIZE_TOO_LARGE" or "size too large" in why
         hint = f"Raise max.message.bytes of {self.config.topic}." if large else ""
         return TargetAwayError(self._sentence(why), hint=hint)

@@ -21,7 +21,7 @@ from levada.connectors.serialization.decode_terms import plain_values
 from levada.connectors.serialization.serialize import Batch
 from levada.errors import SinkError
 
-TIMES = "#"  # how often a row is there; no variable has such a name
+TIMES = "#"  # the column of multiplicities; no variable has such a name
 
 
 class Change(NamedTuple):

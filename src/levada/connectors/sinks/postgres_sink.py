@@ -40,9 +40,9 @@ from levada.errors import (
 
 SCHEMES = ("postgresql://", "postgres://")
 OUTPUTS = "levada_outputs"
-_MAKING = 0x6C6576616461  # the advisory lock of who makes a table
-ANSWER = 10  # s that a server has to take a connection
-SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s without a word before a connection is given up
+_MAKING = 0x6C6576616461  # the advisory lock for the creation of tables
+ANSWER = 10  # s until a server must accept a connection
+SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s of silence after which a connection is closed
 _PLAIN = ("report", "change")
 _SECRETS = ("password", "sslpassword")  # libpq's words
 _COMES_AGAIN = (
@@ -66,12 +66,12 @@ class PostgresTarget:
     skips: bool
     output: str
     _connection: Any = None
-    _silence: float = 0.0  # s, of this connection
+    _silence: float = 0.0  # s, for this connection
     _owner: str = ""
-    _columns: tuple[str, ...] = ()  # of the table, once it is looked at
+    _columns: tuple[str, ...] = ()  # of the table; () until it is read
     _before: Position | None = None
-    unwritable: list[Unwritable] = field(default_factory=list)  # none: a text holds every result
-    _begun: bool = False  # what was in order once is waited for
+    unwritable: list[Unwritable] = field(default_factory=list)  # a text represents all results
+    _begun: bool = False  # whether it has worked once: later errors are temporary
     _staged: set[str] = field(default_factory=set)
 
     @classmethod
@@ -141,7 +141,7 @@ class PostgresTarget:
             )
             self._owner = secrets.token_hex(8)
             with self._connection.transaction():
-                # a driver that has lost the connection leaves its locks no longer than this
+                # limits how long a disconnected driver keeps its locks
                 self._run(f"SET idle_in_transaction_session_timeout = {SILENCE * 1000:.0f}")
                 self._before = self._take(known)
         self._begun = True
@@ -226,7 +226,7 @@ class PostgresTarget:
             return
         listed = ", ".join(_quote((c,)) for c in columns)
         staged = f"levada_{step.kind}"
-        if staged not in self._staged:  # once a connection: catalogues grow by it
+        if staged not in self._staged:  # once a connection, since each table adds to the catalogues
             text = f"SELECT {listed} FROM {table} LIMIT 0"
             self._run(f"CREATE TEMP TABLE {staged} ON COMMIT DELETE ROWS AS {text}")
             self._staged.add(staged)
@@ -250,7 +250,7 @@ class PostgresTarget:
         return self._connection.execute(text, values or None)
 
     def _is_there(self, table: tuple[str, ...]) -> bool:
-        # FROM: a session hears of others' tables when it opens one itself
+        # FROM: a session sees the tables of others only after it opens one itself
         there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
         row = self._run(there, _quote(table)).fetchone()
         return bool(row[0])
@@ -310,17 +310,17 @@ class PostgresTarget:
         """Turns errors of psycopg into errors for users."""
         try:
             yield
-        except SourceError as error:  # no password; once there was one it may come again
+        except SourceError as error:  # no password; temporary if it has worked once
             kind = TargetAwayError if self._begun else SinkError
             raise kind(error.message, hint=error.hint) from error
         except library().Error as error:
-            self._columns = ()  # what was made has gone back
+            self._columns = ()  # the transaction that created the table was rolled back
             if isinstance(error, TimeoutError):
                 self._silence = min(2 * self._silence, LONGEST_SILENCE)
             why = _line(error)
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
             away = isinstance(error, library().OperationalError) and _comes_again(error)
-            if self._begun or away:  # whoever feeds the query is to end no engine
+            if self._begun or away:  # data must not end the engine
                 raise TargetAwayError(text) from None
             raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
 

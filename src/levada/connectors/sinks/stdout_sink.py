@@ -37,7 +37,7 @@ class StdoutSink:
         self.format, self._iso = form, iso
         self._stream = stream
         self._headed = False
-        self.unwritable: list[Unwritable] = []  # until they are fetched
+        self.unwritable: list[Unwritable] = []  # until the engine fetches them
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes and flushes a batch; writes nothing for a batch without a line."""

@@ -28,9 +28,9 @@ from levada.core.array_types import Bytes
 from levada.kernels.text.line_boundaries import cut_blocks, cut_graphs
 
 LOOKS = (4 << 10, 64 << 10)
-"""Bytes that are looked at behind a place: so many, and where that is too few so many."""
+"""Bytes that are examined after a place: the second number if the first is too small."""
 
-# the line of a subject, and one of another, which is looked at only up to its end
+# a line of a subject and one of another, of which only the line end matters
 _OTHER_SUBJECT = re.compile(
     rb"[\r\n](<[^>\r\n]*>)[^\r\n]*\r?\n(?=<)(?!\1)(?=(?:(?!_:)[^\r\n])*\r?\n)"
 )
@@ -72,7 +72,7 @@ def _begin(data: Bytes, element: str) -> int:
     unknown.
     """
     raw = data.tobytes()
-    if raw.endswith(b"\r"):  # of which it is not seen whether a newline follows
+    if raw.endswith(b"\r"):  # a newline may follow
         raw = raw[:-1]
     if element == "subject":
         match = _OTHER_SUBJECT.search(raw)

@@ -127,7 +127,7 @@ def read_log(reference: FileSplit, config: StreamConfig) -> tuple[Bytes, Message
     for k, fault in _faults(table):
         said.wrong.append((first + k, fault))
         said.formats = said.formats or [""] * n
-        said.formats[k] = "nt"  # of which nothing is a text
+        said.formats[k] = "nt"  # a format without text
     return data, Messages(
         starts,
         np.arange(first, first + n, dtype=np.int64),

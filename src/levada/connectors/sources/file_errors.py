@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from levada.errors import FileFault, LevadaError, SourceError
 
-# these numbers stand for what is in the file: a place before its beginning, or behind any end
+# errors caused by a file's contents: an offset before its beginning or after any end
 _OF_CONTENT = (errno.EINVAL, errno.EOVERFLOW, errno.EFBIG, errno.ENOMEM)
 
 

@@ -22,9 +22,9 @@ from levada.core.frozen import frozen
 from levada.errors import MissingError, SourceError
 
 _UNFINISHED = (".tmp", ".part", ".crdownload")
-# ns: two changes in such a time may show as one; by where times are whole seconds
+# ns: two changes within such a time may look like one; _COARSE for whole seconds
 _COARSE, _FINE = 3_000_000_000, 100_000_000
-_TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever file system keeps it
+_TRUSTED = 30_000_000_000  # ns: the age at which a time of change is trusted on every file system
 
 
 @frozen
@@ -41,7 +41,7 @@ class Listing:
     def __init__(self, stream: str, path: str, clock: Callable[[], int] = time.time_ns) -> None:
         self._stream, self._path, self._clock = stream, path, clock
         self._known: set[str] = set()
-        self._no_data: set[str] = set()  # names of a directory that are none of the stream
+        self._no_data: set[str] = set()  # names in a directory that are not files of the stream
         self._changed: tuple[int, int] | None = None
         self._looked = 0
 
@@ -142,7 +142,7 @@ def check_regular(stream: str, path: str) -> None:
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return  # which is told where it is listed
+        return  # the listing reports it
     word = next((word for is_one, word in _KINDS if is_one(mode)), "")
     if word:
         raise SourceError(

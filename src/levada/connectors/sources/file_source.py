@@ -84,13 +84,13 @@ class FileSource:
         self._prints = Fingerprints(self._cutter)
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []
-        self._growing: set[str] = set()  # files that are not finished
+        self._growing: set[str] = set()  # unfinished files
         self._listing = Listing(config.name, config.path)
         self._single = not (os.path.isdir(config.path) or is_glob(config.path))
         self._frontier = ""
         self._position: Position = {}
         self._peeked: dict[str, tuple[tuple[int, int, bool], bool]] = {}
-        self._backlog: tuple[Position, bool] | None = None  # at a position, as files are now
+        self._backlog: tuple[Position, bool] | None = None  # at a position, for the present files
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Looks for files; ``final`` freezes them. Raises ``SourceError`` for a missing path.
@@ -230,7 +230,7 @@ class FileSource:
         """Examines a file, new or possibly grown. Finished files are not examined again."""
         try:
             stat = os.stat(path)
-        except FileNotFoundError:  # it has just vanished
+        except FileNotFoundError:  # deleted meanwhile
             self._vanish(name)
             return
         size = stat.st_size

@@ -43,7 +43,7 @@ def references_of(
                 stream=config.name,
                 partition=partition,
                 name=file.name,
-                # a task may stand in another directory
+                # a task may run in another directory
                 path=os.path.abspath(cutter.content(file)[0]),
                 format=cutter.format(file),
                 start=piece.start,

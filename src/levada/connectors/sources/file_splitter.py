@@ -49,7 +49,7 @@ from levada.kernels.text.subject_runs import count_byte
 
 WINDOW = 4 << 20
 READ = register(f"{__name__}.READ", 512 << 10)
-"""Bytes of a light epoch, which the driver cuts by what it reads; see ``cuts_by_size``."""
+"""The most bytes of a light epoch, which the driver reads to cut them; see ``cuts_by_size``."""
 _LEAST_WINDOW = 64 << 10
 _BYTES_A_ROW = 256
 
@@ -111,9 +111,9 @@ class FileSplitter:
         self.config = config
         self.scratch = scratch
         self.by_size = cuts_by_size(config)
-        self.each = 0.0  # the bytes of an element, as a position guesses them; 0: not known
+        self.each = 0.0  # estimated bytes of an element; 0: unknown
         self._copies: dict[str, set[str]] = {}  # of packed files, by name
-        self._spooled: tuple[str, Bytes | None] = ("", None)  # the file that was checked last
+        self._spooled: tuple[str, Bytes | None] = ("", None)  # the last checked file
 
     def content(self, file: SourceFile) -> tuple[str, int]:
         """Returns the place and size of the file's text or rows: (path, bytes or rows). Raises
@@ -288,7 +288,7 @@ class FileSplitter:
         while True:
             data = self._read(path, at, min(at + window, size))
             at_end = at + len(data) == size
-            if at == 0 and data[:3].tobytes() == BOM_UTF8:  # which some editors write first
+            if at == 0 and data[:3].tobytes() == BOM_UTF8:  # some editors write a byte order mark
                 at, data = 3, data[3:]
             length, elements = self._cut(data, rows, at_end and finished)
             if length or at_end:
@@ -318,7 +318,7 @@ class FileSplitter:
         if self.config.format == "csv":
             return cut_records(data, rows, last, ord(self.config.separator))
         if count_byte(data, len(data), 13):
-            data = end_lines(data.copy())  # what was read is still to be hashed
+            data = end_lines(data.copy())  # a copy, since the original is hashed later
         return cut_elements(data, self.config.element, rows, last)
 
 

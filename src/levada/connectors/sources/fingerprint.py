@@ -1,28 +1,10 @@
-"""Recognizes a file by its fingerprint: its inode, and hashes of the bytes read.
+"""Fingerprints, which recognize a file by its inode and hashes of the bytes read.
 
-It is the same file if its first bytes and the last 64 to 128 KB before the place are unchanged and,
-with another inode, all read bytes: it may have been copied to another machine. So a growing file
-costs a look at that much, however long it is, and a replaced one is read once more up to the place.
-A file that is shorter than the read bytes is another one if its inode is another. Otherwise it was
-truncated (which reading it reports). A change in place long before the place is not noticed.
-
-``read`` bytes of the unpacked text (of Parquet the whole file) are hashed by blocks: each hash is
-that of the previous hash and of a block (``blocks``), except for the last block and the bytes after
-it (``rest``). So a take adds the hashes of its ranges. ``whole`` is the size on the disk with which
-a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
-
-A fingerprint is a text in positions and references: ``number.bytes.hash.whole.read.blocks.rest``
-(of former versions the first four). If the driver has not read the ranges, tasks hash the blocks.
-Until then, ``blocks`` is the hash before and how far it reaches: ``hash+bytes``.
-
-The driver looks at a text to cut it. A task reads it later, in another process, perhaps after a
-crash on another day. If the file's size or time is another by then, it was modified: after the
-range, as usual for growing files, or in it. A hash of each piece that the driver has read
-distinguishes these. It is compared only in that case. So it costs a pass over the bytes in the
-driver, which has just read them, and one ``stat`` in a task
-(docs/decisions/0050-state-that-moves.md). If a range is cut by size, the driver has read the bytes
-at its ends. A task hashes all of it, and the manifest keeps that hash for later readers of the
-range (docs/decisions/0127-tasks-read-first.md).
+A file is the same if its first bytes and the last 64 to 128 KB before the place are unchanged. With
+another inode all read bytes must be: the file may have been copied to another machine. So a growing
+file costs a look at that much, and a replaced one is read again up to the place. A file that is
+shorter than the read bytes is another one if its inode is another. Otherwise it was truncated,
+which its reader reports. A change in place long before the place is not noticed.
 """
 
 from __future__ import annotations
@@ -44,7 +26,16 @@ _DIGEST = 16  # characters of a hash
 
 
 class Fingerprint(NamedTuple):
-    """The fingerprint of a file; the head of the module describes it."""
+    """The fingerprint of a file; as text in positions ``number.bytes.hash.whole.read.blocks.rest``
+    (of former versions the first four).
+
+    ``read`` bytes of the unpacked text (of Parquet the whole file) are hashed by blocks: each hash
+    is that of the previous hash and of a block (``blocks``), except for the last block and the
+    bytes after it (``rest``). So a take adds the hashes of its ranges. If tasks read the ranges,
+    they hash the blocks; until then ``blocks`` is the previous hash and its end: ``hash+bytes``.
+    ``whole`` is the size on the disk of a packed file that was read to its end (else -1): it need
+    not be unpacked to know that.
+    """
 
     number: int
     head: int
@@ -234,7 +225,7 @@ def open_descriptor(path: str) -> Iterator[int]:
     """Opens a file for ``os.pread``; yields its descriptor, or -1 if the file cannot be opened."""
     try:
         file = os.open(path, os.O_RDONLY)
-    except OSError:  # it has just gone, which reading it tells
+    except OSError:  # deleted meanwhile: the reader reports it
         file = -1
     try:
         yield file
@@ -265,6 +256,13 @@ def check_same(reference: FileSplit, data: Bytes | None) -> None:
     """Raises ``FileFault`` if the file of a reference was replaced, or modified in the read part.
     ``data``: the bytes that were read of it (None: unknown). The reader reports deleted and
     truncated files.
+
+    A task may read a range long after the driver has cut it. Another size or time means a change:
+    after the range, as usual for growing files, or in it. Hashes of the pieces that the driver has
+    read distinguish these. So it costs a pass over those bytes in the driver, and one ``stat`` in a
+    task (docs/decisions/0050-state-that-moves.md). Of a range that is cut by size, the driver has
+    read only the bytes at its ends. A task hashes all of it, and the manifest keeps that hash for
+    later readers (docs/decisions/0127-tasks-read-first.md).
     """
     path = reference.path
     try:

@@ -90,7 +90,7 @@ class Fingerprints:
             return True
         try:
             path, size = self._text(file)
-        except FileFault:  # which is told when it is read
+        except FileFault:  # the reader reports it
             return True
         with open_descriptor(path) as text:
             return fingerprint.is_of(text, file.number, size)
@@ -112,7 +112,7 @@ class Fingerprints:
         """Makes the fingerprint of a file with these taken ranges."""
         file, at = taken[0][0], taken[-1][1].stop
         by_tasks = not all(piece.counted for _, piece in taken)
-        begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row
+        begin = taken[0][1].start if self.config.format != "parquet" else 0  # in Parquet: a row
         path, size = self._text(file)
         whole = -1
         if is_packed(file.name) and at == self._cutter.content(file)[1]:

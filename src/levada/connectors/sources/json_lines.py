@@ -14,7 +14,7 @@ import os
 from codecs import BOM_UTF8
 from contextlib import suppress
 
-HEAD = 1 << 20  # bytes by which it is decided
+HEAD = 1 << 20  # bytes that are examined
 NOT_LINES = "one JSON array or object over several lines, and NDJSON has an object on each line"
 _FIRST = 1 << 12
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
@@ -33,7 +33,7 @@ def spans_lines(text: bytes) -> bool:
     except json.JSONDecodeError as error:
         value = error.doc
         at_end = error.pos >= len(value) - 1 or error.msg.startswith("Unterminated string")
-        # the lines behind a damaged one do not go on with it, except one that is its last member
+        # lines after a damaged one do not continue it, unless it is their last member
         return at_end and (value.count("\n") > 1 or (value[:1] == "[" and text[-1:] == b"\n"))
     except RecursionError:
         return False

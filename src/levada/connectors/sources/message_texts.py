@@ -17,9 +17,9 @@ from levada.core.array_types import Bytes, Longs
 from levada.core.frozen import frozen
 
 Loss = tuple[int, str]
-"""The first offset of what could not be read, and the reason."""
+"""The first unreadable offset, and the reason."""
 LONGEST_SHOWN = 4096
-"""Bytes of a message that a dead letter shows."""
+"""The most bytes of a message in a dead letter."""
 
 
 @frozen

@@ -101,7 +101,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
     for file in list_files(config.name, config.path):
         try:
             types = pq.read_schema(file.path)
-        except Exception:  # one that cannot be read is told of when it is its turn
+        except Exception:  # an unreadable file is reported when it is read
             continue
         pairs = ((field.name, _type_of(field.type)) for field in types)
         return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))

@@ -40,8 +40,9 @@ from levada.kernels.text.line_boundaries import LineCounts, count_lines, cut_ele
 from levada.kernels.text.subject_runs import count_byte
 
 LONGEST_ELEMENT = 64 << 20
-"""Bytes of an element of lines: who has a longer one has lost line ends, and must not take all
-memory."""
+"""The most bytes of an element of lines: a longer one has lost its line ends and must not fill the
+memory.
+"""
 
 _HEADER = 1 << 16
 _BLOCK = 1 << 22

@@ -106,7 +106,7 @@ def _of_messages(
 
 
 FromOutside = FileSplit | OffsetSplit
-"""What comes from outside; what queries make is read where plans are known."""
+"""References to external data; results of queries are read where plans are known."""
 
 
 def headers_of(

@@ -14,7 +14,7 @@ import msgspec
 import xxhash
 
 Piece = tuple[int, int, str]
-"""Bytes of a text from .. to (exclusive), and the hash of what they were."""
+"""The range of bytes of a text (end exclusive), and their hash."""
 
 
 class Measured(msgspec.Struct, array_like=True, frozen=True):

@@ -26,9 +26,9 @@ from levada.core.checksum_messages import ALTERED
 from levada.errors import CheckpointError, SourceError, unreadable
 
 WHOLE = 64 << 20
-"""Bytes of a file that is read as a whole."""
+"""The most bytes of a file that is read as a whole."""
 GIVEN_UP = ".part"
-"""The ending of a file that is not read any more; its name still says what has been here."""
+"""The extension of a file that is no longer read; its name still records its contents."""
 _BLOCK = 1 << 20
 _DIGEST = re.compile(r"\.x([0-9a-f]{16})\.")
 _NUMBERS = re.compile(r"([0-9]{15})(?:-([0-9]{7}))?\.")

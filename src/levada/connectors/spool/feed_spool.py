@@ -28,9 +28,9 @@ from levada.core.checkpoint_files import file_mode
 from levada.core.pending_requests import mark_pending
 from levada.errors import SourceError, UsageError
 
-BUFFER = 20_000  # messages that are received and not durable
-TOGETHER = 0.005  # s that messages wait for others
-PATIENCE = 10.0  # s that a feed that never answered has at the start
+BUFFER = 20_000  # the most received messages that are not durable
+TOGETHER = 0.005  # s that a message waits for others
+PATIENCE = 10.0  # s until the first answer of a feed
 
 
 class Line(Protocol):
@@ -40,9 +40,9 @@ class Line(Protocol):
     stream: str
     folder: Path
     identity: str  # of the checkpoint
-    kept: bool  # it outlives the engine
-    heard: float  # when something came that can be read, by a clock that only rises
-    note: str  # of the last message that is durable
+    kept: bool  # whether it outlives the engine
+    heard: float  # when readable data last arrived, by a monotonic clock
+    note: str  # the last durable message's note
 
     def put(self, message: Message) -> None:
         """Adds a message; waits while there is no room."""
@@ -216,7 +216,7 @@ class FeedSpool:
         with self._room:
             self._room.wait_for(lambda: bool(self._buffer) or self._stopped)
             if self._buffer:
-                self._room.wait_for(lambda: self._stopped, TOGETHER)  # some more may come
+                self._room.wait_for(lambda: self._stopped, TOGETHER)  # collects more messages
             messages, self._buffer = self._buffer, []
             self._room.notify_all()
             return messages or None

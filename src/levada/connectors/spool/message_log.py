@@ -22,8 +22,8 @@ from levada.connectors.spool.spool_folder import Batches
 from levada.core.frozen import frozen
 
 LARGEST = 8 << 20  # bytes of a file, unless one message is larger
-MAX_WAITING_BYTES = 1 << 30  # bytes that wait to be read
-LOOK = 0.5  # s between two looks at how many there are
+MAX_WAITING_BYTES = 1 << 30  # the most unread bytes
+LOOK = 0.5  # s between two counts of these
 
 
 @frozen
@@ -85,7 +85,7 @@ class Log:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # it was read
+    except FileNotFoundError:  # read and deleted meanwhile
         return 0
 
 

@@ -35,7 +35,7 @@ from levada.errors import SinkError, UsageError, unreadable
 
 FORMATS = ("nt", "nq", "ndjson")
 MARK = "push"
-REMEMBERED = 600_000  # ms that a key is
+REMEMBERED = 600_000  # ms that a key is valid
 WAY = "delete that file: what is sent again with its keys is taken twice then"
 
 
@@ -81,7 +81,7 @@ class PushLog:
 
     def __init__(self, data: Path, form: str, clock: Callable[[], int] = elapsed_ms) -> None:
         self._clock, self._begun = clock, clock()
-        self._came: dict[str, int] = {}  # the files of keys of this life, and when they came
+        self._came: dict[str, int] = {}  # files of keys of this process, and their arrival
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
         self._last = _number(self._batches.last)
@@ -110,7 +110,7 @@ class PushLog:
         try:
             self._batches.write(name, f"{said}.{self._form}", data)
         except SinkError:
-            (self._keys / name).unlink(missing_ok=True)  # the next batch has this number
+            (self._keys / name).unlink(missing_ok=True)  # the next batch gets this number
             raise
         self._last += 1
         now = self._clock()
@@ -135,7 +135,7 @@ class PushLog:
                 keys = read_keys(path)
                 seen |= {key: PushedKey(self._begun, keys[key]) for key in keys}
             else:
-                path.unlink(missing_ok=True)  # of a batch that never was
+                path.unlink(missing_ok=True)  # its batch was never written
         return seen
 
     def _forget_keys(self) -> None:

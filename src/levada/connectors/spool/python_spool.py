@@ -44,7 +44,7 @@ from levada.errors import EngineError, LevadaError, UsageError
 
 Batch = pl.DataFrame | pl.Series
 Source = Rows | Callable[[int], Iterable[Row]] | None
-BUFFER = 100_000  # rows that are pulled and not written
+BUFFER = 100_000  # the most pulled rows that are not written
 AGE = 0.05  # s between two batches of an iterable
 _NO_FRAME = "0" * 16
 _OWN = ("columns", "text", "tuples")
@@ -216,7 +216,7 @@ def python_spool(name: str, source: Source, root: Path, settings: Mapping[str, A
     )
     _check_given(name, source, settings, tuples)
     if isinstance(source, ArrowFrame):
-        frame = frame_of(source)  # pandas' frames are copied once more at the start
+        frame = frame_of(source)  # pandas' frames are copied again at the start
         if tuples and options.get("mapping") is None:
             options.setdefault("schema", schema_of(frame))
             _check_time(name, frame, str(options.get("time") or "field:ts"))

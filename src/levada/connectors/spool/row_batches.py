@@ -29,7 +29,7 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import XSD
 from levada.errors import UsageError, near
 
-CHUNK = 10_000  # rows in a batch that are taken from an iterable
+CHUNK = 10_000  # the rows of a batch from an iterable
 STATEMENT = ("s", "p", "o", "ts")
 _TYPES = {
     "integer": pl.Int64(),
@@ -233,7 +233,7 @@ def graph_lines(graph: RdfGraph) -> pl.Series:
 
 def _by_subject(lines: pl.Series) -> pl.Series:
     """Orders lines by subject, each with the lines of the blank nodes that it reaches."""
-    # here: nobody waits for the parser who pushes no graph
+    # imported here: few programs push graphs
     from levada.connectors.ingest.parse.ntriples import parse
     from levada.connectors.ingest.subject_descriptions import describe_subjects
 
@@ -287,7 +287,7 @@ def term_text(value: object) -> str | None:
     for kind, name, text in _LITERALS:
         if isinstance(value, kind):
             return f'"{text(value)}"^^<{XSD}{name}>'
-    return repr(value)  # no term: a dead letter
+    return repr(value)  # not a term: becomes a dead letter
 
 
 def _n_triples(term: object) -> str:

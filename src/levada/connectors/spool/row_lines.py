@@ -18,7 +18,7 @@ _BLANK = r'_:[^<>"#\x00-\x20]+'
 _LITERAL = rf'"(?:[^"\\]|\\.)*"(?:[ \t]*@[A-Za-z0-9-]+|[ \t]*\^\^[ \t]*{_IRI})?'
 _TERM = rf"(?s)^\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*$"
 _QUOTED = rf"(?s)^{_LITERAL}$"
-_NO_TIME = r'["\\#\r\n]'  # what no time holds
+_NO_TIME = r'["\\#\r\n]'  # characters that no time contains
 MARK = "not one term in each column: "
 
 
@@ -31,7 +31,7 @@ def statement_lines(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     ['<a:s> <a:p> "x" 5 .\n']
     """
     *terms, time = columns
-    # nothing but nulls is of no type
+    # a column of nulls has no type
     rows = rows.with_columns(pl.col(name).cast(pl.String) for name in terms)
     whole = [
         pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3])

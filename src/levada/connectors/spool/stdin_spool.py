@@ -26,9 +26,9 @@ from levada.connectors.spool.spool_folder import Batches, spool_folder
 from levada.errors import EngineError, UsageError
 
 FORMATS = ("nt", "nq", "csv", "ndjson")
-BUFFER = 16 << 20  # bytes that are read and not written
+BUFFER = 16 << 20  # the most read bytes that are not written
 AGE = 0.05  # s between two files
-LONGEST = 1 << 20  # of a record with line ends
+LONGEST = 1 << 20  # the most bytes of a record with line ends
 _READ = 1 << 16
 
 

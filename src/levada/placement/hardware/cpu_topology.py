@@ -1,9 +1,10 @@
-"""Where processors are, and how many of them may be used, as Linux tells it below /sys.
+"""The processors that Linux lists below /sys: their places, and how many of them this process may
+use.
 
 A *place* is a NUMA node (``devices/system/node``), a socket or a single processor. Only processors
-that this process may run on count, and no more of them than its control groups let it use at a
-time; what the kernel calls a processor may be a thread of a core. What is not there is assumed, and
-each assumption is a sentence of ``Layout.assumed``. Nothing is measured here.
+allowed to this process count, and at most as many as its control groups allow at a time. A
+processor may be a thread of a core. Missing facts are assumed, and each assumption is a sentence of
+``Layout.assumed``. Nothing is measured here.
 
 Formats: the kernel's Documentation/admin-guide/cputopology.rst, ABI/stable/sysfs-devices-node and
 admin-guide/cgroup-v2.rst.
@@ -22,16 +23,16 @@ from levada.errors import UsageError
 
 By = Literal["node", "socket", "core"]
 MAX_PROCESSORS = 16
-"""Single processors that are compared: each is, with each other one."""
-CLOCK, LINE = 2.0, 64  # GHz and bytes, where nothing says them
+"""The most single processors that are compared with each other."""
+CLOCK, LINE = 2.0, 64  # defaults in GHz and bytes
 _NODES, _CPUS = "devices/system/node", "devices/system/cpu"
 
 
 @frozen
 class Layout:
-    """``processors`` of each place, by the kernel's numbers; ``cores``: how many of them can work
-    at a time. ``distance``: relative, 10 is a node's own memory; None: nothing says it. ``clock``
-    in GHz, ``line`` in bytes.
+    """``processors`` of each place, by the kernel's numbers. ``cores``: how many of them can work
+    at a time. ``distance``: relative, 10 is a node's local memory; None: unknown. ``clock`` in GHz,
+    ``line`` in bytes.
     """
 
     places: tuple[str, ...]
@@ -46,9 +47,9 @@ class Layout:
 def read_layout(
     root: Path, allowed: Collection[int], by: By | None = None, *, group: str = "/", cpus: str = ""
 ) -> Layout:
-    """What /sys (``root``) says of the ``allowed`` processors. ``by``: what a place is, else nodes,
-    or sockets where there is one node. ``group``: this process' control group; ``cpus``: the text
-    of /proc/cpuinfo. Raises ``UsageError``.
+    """Returns the layout of the ``allowed`` processors by /sys (``root``). ``by``: the kind of
+    place; None: nodes, or sockets if there is one node. ``group``: this process's control group.
+    ``cpus``: the text of /proc/cpuinfo. Raises ``UsageError``.
     """
     reader = _Reader(root, frozenset(allowed))
     named, distance = reader.places(by)
@@ -66,7 +67,7 @@ def read_layout(
 
 
 def clock_of(root: Path, allowed: Collection[int], cpus: str = "") -> tuple[float, tuple[str, ...]]:
-    """The clock of these processors in GHz, as ``read_layout`` has it, and what of it is assumed.
+    """Returns the clock of these processors in GHz, as in ``read_layout``, and the assumptions.
 
     >>> clock_of(Path("/none"), [0], "cpu MHz : 2600.0")[0]
     2.6
@@ -76,7 +77,7 @@ def clock_of(root: Path, allowed: Collection[int], cpus: str = "") -> tuple[floa
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """The numbers of a list as the kernel writes it. Raises ValueError.
+    """Parses the kernel's format of a list of numbers. Raises ``ValueError``.
 
     >>> numbers("0-2,8")
     (0, 1, 2, 8)
@@ -128,7 +129,7 @@ class _Reader:
         return {f"cpu{number}": (number,) for number in sorted(self.allowed)}
 
     def _nodes(self) -> dict[int, tuple[int, ...]]:
-        """The processors of each node that has some for us."""
+        """Returns the allowed processors of each node that has some."""
         nodes = {}
         for number in self._node_numbers():
             name = f"node{number}"
@@ -149,7 +150,7 @@ class _Reader:
         return sorted(int(f.name[4:]) for f in folders if f.name[4:].isdigit())
 
     def _distances(self, kept: list[int]) -> Distances:
-        """The nodes' own distances, a row each, of those that are kept."""
+        """Returns the distances of the nodes ``kept``, a row each; None if they are incomplete."""
         known = self._node_numbers()
         rows = []
         for number in kept:
@@ -176,8 +177,8 @@ class _Reader:
     def limit_cores(
         self, named: Places, distance: Distances, group: str
     ) -> tuple[Places, Distances]:
-        """Places with no more cores than the control groups let us use at a time: these are dealt
-        out in turn, and a place that gets none is left out.
+        """Limits the cores of places to the quota of the control groups. Cores are dealt out in
+        turn; a place without any is left out.
         """
         most = min(self._quotas(group), default=math.inf)
         total = sum(map(len, named.values()))
@@ -200,7 +201,7 @@ class _Reader:
         return {name: processors for name, processors in named.items() if left[name]}, distance
 
     def _quotas(self, group: str) -> Iterator[float]:
-        """How many processors each control group above us may use."""
+        """Yields the number of processors that each control group of this process may use."""
         above = [part for part in group.split("/") if part]
         for depth in range(len(above), -1, -1):
             path = "/".join(["fs/cgroup", *above[:depth]])
@@ -244,7 +245,7 @@ class _Reader:
 
 
 def _floats(texts: Iterable[str]) -> list[float]:
-    """The numbers among texts."""
+    """Returns the numbers among texts."""
     values = []
     for text in texts:
         try:
@@ -259,4 +260,4 @@ def _first(names: Iterable[str], many: int) -> list[str]:
 
 
 Pin = Callable[[Collection[int]], None]
-"""Has this thread run on these processors alone. Raises ``OSError``."""
+"""Binds this thread to these processors. Raises ``OSError``."""

@@ -1,13 +1,12 @@
-"""What it costs one place to read what another has made, measured.
+"""Measurement of the cost of reading memory that another place has written.
 
-The thread is bound to a processor of the first place and writes a piece of memory there, which the
-kernel then takes from that place's memory; bound to a processor of the second, it walks through the
-piece along a chain of cache lines in random order (each load waits for the one before: a latency)
-and copies it (a bandwidth). So rows are made in one place and fetched in the other, as BriskStream
-means it (Zhang et al., SIGMOD 2019, 3.1). The best of a few turns counts: what disturbs only adds.
-A piece smaller than what caches hold is read from there, as rows that were just made are, too.
-
-Where threads cannot be bound, one figure stands for all places; a sentence says so.
+The thread, bound to a processor of the first place, writes a piece of memory, which the kernel
+takes from that place. Bound to the second, it follows a chain of cache lines in random order (each
+load waits for the one before: a latency) and copies the piece (a bandwidth). So rows are made in
+one place and fetched in the other, as in BriskStream (Zhang et al., SIGMOD 2019, 3.1). The best of
+a few turns counts, since disturbances only add. Caches may serve a piece that fits into them, as
+they do for fresh rows. If threads cannot be bound, one figure applies to all places, and a sentence
+says so.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from levada.placement.hardware.cpu_topology import Layout, Pin
 
 PIECE_BYTES = 32 << 20  # bytes of the piece
 TURNS = 3
-STEPS = 1 << 18  # of a walk: lines that are read
+STEPS = 1 << 18  # the lines that a walk reads
 Clock = Callable[[], float]
 """Seconds since some moment."""
 
 
 @frozen
 class Fetched:
-    """``latency`` in ns a cache line and ``bandwidth`` in MB/s, from row to column; a place's own
-    latency is 0. ``assumed``: a sentence for each figure that is none of a measurement.
+    """``latency`` in ns a cache line and ``bandwidth`` in MB/s, from row to column; the latency
+    within a place is 0. ``assumed``: a sentence for each figure that is not measured.
     """
 
     latency: Doubles
@@ -42,7 +41,9 @@ class Fetched:
 
 @frozen
 class Gauge:
-    """How to measure: ``size`` bytes, so many ``turns``; by a ``clock``, with ``pin``."""
+    """The settings of a measurement: ``size`` in bytes, the number of ``turns``, a ``clock``, and
+    ``pin``.
+    """
 
     pin: Pin
     clock: Clock
@@ -52,7 +53,9 @@ class Gauge:
 
 
 def measure(layout: Layout, gauge: Gauge) -> Fetched:
-    """Latencies and bandwidths of all places. Who calls it binds the thread back."""
+    """Returns latencies and bandwidths of all places. The thread remains bound: the caller restores
+    it.
+    """
     firsts = [numbers[:1] for numbers in layout.processors]
     piece = _Piece(layout.line, gauge)
     assumed: list[str] = []
@@ -76,7 +79,7 @@ def measure(layout: Layout, gauge: Gauge) -> Fetched:
 
 
 def _pairs(firsts: Sequence[Sequence[int]], piece: _Piece, *, far: bool) -> tuple[Doubles, Doubles]:
-    """Both figures of each pair; latencies of other places only if they are ``far`` from known."""
+    """Returns both figures of each pair; ``far``: also latencies between places."""
     n = len(firsts)
     latency, width = np.zeros((n, n)), np.zeros((n, n))
     for i, made in enumerate(firsts):
@@ -87,7 +90,9 @@ def _pairs(firsts: Sequence[Sequence[int]], piece: _Piece, *, far: bool) -> tupl
 
 
 def _by_distance(distance: Doubles, latency: Doubles) -> Doubles:
-    """From a row's place to a column's: the reader's own latency, times how much farther it is."""
+    """Returns the reader's local latency, scaled by the relative distance from a row to a
+    column.
+    """
     diagonal = np.diagonal(latency)
     scaled: Doubles = diagonal[None, :] * distance.T / np.diagonal(distance)[None, :]
     return scaled
@@ -111,12 +116,12 @@ class _Piece:
         order = np.random.default_rng(gauge.seed).permutation(self._many)
         self._next = np.empty(self._many, np.int64)
         self._next[order] = np.roll(order, -1) * self._stride
-        _walk(np.zeros(1, np.int64), 1)  # compiled before anything is measured
+        _walk(np.zeros(1, np.int64), 1)  # compiles it before the measurement
 
     def measure(
         self, made: Sequence[int] | None, read: Sequence[int] | None, *, walk: bool = True
     ) -> tuple[float, float]:
-        """ns a line and MB/s; ``walk``: else the first is 0."""
+        """Returns ns a line (0 unless ``walk``) and MB/s."""
         clock, best, most = self._gauge.clock, np.inf, 0.0
         steps = min(self._many, STEPS)
         for _ in range(self._gauge.turns):
@@ -124,7 +129,7 @@ class _Piece:
             if read is not None:
                 self._gauge.pin(read)
             target = self._allocate()
-            target[:] = 0  # its pages are there, in the place that reads
+            target[:] = 0  # allocates its pages in the reader's place
             if walk:
                 began = clock()
                 _walk(memory, steps)
@@ -138,7 +143,7 @@ class _Piece:
         return (float(best) if walk else 0.0), most
 
     def _written(self, made: Sequence[int] | None, memory: Longs | None = None) -> Longs:
-        """The piece, written anew in a place."""
+        """Writes the piece in a place and returns it."""
         if made is not None:
             self._gauge.pin(made)
         memory = self._allocate() if memory is None else memory
@@ -147,7 +152,7 @@ class _Piece:
         return memory
 
     def _allocate(self) -> Longs:
-        """Memory without pages yet: what an allocator keeps may lie in another place."""
+        """Returns memory without pages; memory of an allocator may lie in another place."""
         size = self._many * self._stride * 8
         return np.frombuffer(
             mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64

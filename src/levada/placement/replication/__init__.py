@@ -1,3 +1,3 @@
-"""The number of replicas of each operator, and their sockets (Zhang et al., BriskStream, SIGMOD
+"""Replication of operators and their placement on sockets (Zhang et al., BriskStream, SIGMOD
 2019).
 """

@@ -1,9 +1,8 @@
-"""Placements of given replicas by simpler rules: incumbents of the search, and what it is compared
-with.
+"""Placements of replicas by simple rules: first plans of the search, and baselines for it.
 
-First fit and round robin keep the constraints where they can; where no place does, the constraints
-are relaxed by a quarter, again and again, but for cores: no more replicas stand in a place than it
-has cores.
+First fit and round robin satisfy the constraints if they can. If no place does, the constraints are
+relaxed by a quarter, repeatedly. The number of cores is never relaxed: a place has at most one
+replica a core.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ def check_room(problem: Problem, replication: Longs) -> None:
 
 
 def first_fit(model: Model, problem: Problem, replication: Longs) -> Longs:
-    """Each replica, in the order of the dataflow, in the first place that has room for it."""
+    """Places each replica, in the order of the dataflow, in the first place with room."""
     return _in_order(model, problem, replication, lambda _: range(problem.places))
 
 
 def round_robin(model: Model, problem: Problem, replication: Longs) -> Longs:
-    """Each replica in the next place that has room for it."""
+    """Places each replica in the next place with room."""
     n = problem.places
     return _in_order(model, problem, replication, lambda i: (np.arange(i, i + n) % n).tolist())
 
 
 Order = Callable[[int], Sequence[int]]
-"""The places for the i-th replica, the first that it wants first."""
+"""Returns the places to try for the i-th replica, in order."""
 
 
 def _in_order(model: Model, problem: Problem, replication: Longs, places: Order) -> Longs:
@@ -80,7 +79,7 @@ def _without_places(problem: Problem, replication: Longs) -> Longs:
 
 
 def scatter(problem: Problem, replication: Longs, seed: int) -> Longs:
-    """Each replica on a core drawn from all: what a system does that knows no distances."""
+    """Places each replica on a random core, as a system that ignores distances does."""
     check_room(problem, replication)
     cores = np.repeat(np.arange(problem.places), problem.arrays.room[:-1])
     drawn = np.random.default_rng(seed).permutation(cores)[: replication.sum()]
@@ -90,14 +89,14 @@ def scatter(problem: Problem, replication: Longs, seed: int) -> Longs:
 
 
 def random_replication(problem: Problem, total: int, seed: int) -> Longs:
-    """One replica of each operator, then one more of one drawn, until there are ``total``."""
+    """Returns one replica of each operator plus replicas of random operators, ``total`` in all."""
     draws = np.random.default_rng(seed).integers(0, problem.operators, total - problem.operators)
     return 1 + np.bincount(draws, minlength=problem.operators)
 
 
 def metis(problem: Problem, replication: Longs, seed: int) -> Longs | None:
-    """METIS' cut of the replicas by rates, a part a place; None without ``pymetis``. What is too
-    much for a place's cores goes to the next with room.
+    """Places replicas by METIS' cut of their rates, a part a place; returns None without
+    ``pymetis``. Replicas above a place's cores go to the next place with room.
     """
     if importlib.util.find_spec("pymetis") is None or problem.places == 1:
         return None
@@ -128,7 +127,9 @@ def _places_from(place: int, places: int) -> Iterator[int]:
 
 
 def _network(problem: Problem, replication: Longs) -> tuple[list[list[int]], list[list[int]]]:
-    """Replicas that feed each other, both ways, and how much, in thousandths of the most."""
+    """Returns the neighbours of each replica, in both directions, and the rates in thousandths of
+    the greatest.
+    """
     a = problem.arrays
     ends = np.cumsum([0, *replication])
     n = int(replication.sum())

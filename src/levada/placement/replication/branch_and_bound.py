@@ -1,19 +1,19 @@
-"""Placement of given replicas by branch and bound (BriskStream, Algorithm 2).
+"""Placement of replicas by branch and bound (BriskStream, Algorithm 2).
 
-Units (some replicas of one operator that go together: compression, heuristic 3) are placed pair by
-pair of producer and consumer (heuristic 1), in the order of the dataflow: a decision places both
-ends, or the one that is not placed yet. A node's bound is the model with what is unplaced beside
-all that feeds it and beside no constraint; a node whose bound is not above the best plan so far is
-cut. Where all else that feeds a pair is placed, ``best_fit`` keeps the best child only, of equal
-ones that in the fullest place (heuristic 2).
+Units (some replicas of one operator that stay together: compression, heuristic 3) are placed pair
+by pair of producer and consumer (heuristic 1), in the order of the dataflow: a decision places both
+ends, or the one that is still unplaced. A node's bound is the model with unplaced units next to all
+their producers and without constraints. A node whose bound is not above the best plan is cut. If
+all other producers of a pair are placed, ``best_fit`` keeps only the best child, among equals the
+one in the fullest place (heuristic 2).
 
-Left out without loss: of units that are alike each goes no further to the left than the one
-before; of empty places that an exchange of the two leaves the machine as it is, only the first is
-tried. Both keep the plan that is first in alphabetical order of all that are alike.
+Two symmetries are skipped without loss. A unit never goes to the left of an equal one before it.
+Empty places whose exchange leaves the machine unchanged are tried only once. Both keep the first
+plan in alphabetical order.
 
-Without ``best_fit``, with units of one replica and enough nodes, the answer is the best plan that
-keeps all constraints. Against the paper's text: how many units are new is counted, not taken as 1
-or 2, and a plan's constraints are checked again when it is complete.
+Without ``best_fit``, with units of one replica and enough nodes, the result is the best plan that
+satisfies all constraints. Unlike the paper's text, the number of new units is counted, not taken as
+1 or 2, and a complete plan's constraints are checked again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SLACK = 1 + 1e-9
 
 @frozen
 class BestPlan:
-    """The best plan (counts; those given if none is better), its tuples/s, how many nodes were
-    looked at, and whether these were all.
+    """The best plan (``counts``; the incumbent if none is better), its tuples/s, the number of
+    visited nodes, and whether the search was ``complete``.
     """
 
     counts: Longs
@@ -44,8 +44,8 @@ class BestPlan:
 
 
 class _Tree(NamedTuple):
-    """Units (operator, size, the one before that is like it), decisions (what they place, whether
-    only the best child counts), which places can be exchanged.
+    """Units (operator, size, the equal one before), decisions (the units they place, whether only
+    the best child counts), and which places are interchangeable.
     """
 
     model: Model
@@ -65,8 +65,8 @@ def branch(
     best_fit: bool = True,
     nodes: int = 20_000,
 ) -> BestPlan:
-    """The best placement that ``nodes`` nodes find; ``incumbent`` is a plan and its tuples/s (0: it
-    does not keep the constraints), ``ratio`` how many replicas go together.
+    """Returns the best placement that ``nodes`` nodes find. ``incumbent``: a plan and its tuples/s
+    (0: it breaks the constraints). ``ratio``: how many replicas stay together.
     """
     operator, size = _units(replication, ratio)
     first, second, free = _decisions(problem, operator)
@@ -91,14 +91,14 @@ def _units(replication: Longs, ratio: int) -> tuple[Longs, Longs]:
 
 
 def _before(operator: Longs, size: Longs) -> Longs:
-    """The unit before each that is like it, or -1."""
+    """Returns the equal unit before each unit, or -1."""
     alike = (np.diff(operator) == 0) & (np.diff(size) == 0)
     return np.concatenate([[-1], np.where(alike, np.arange(len(alike)), -1)])
 
 
 def _decisions(problem: Problem, operator: Longs) -> tuple[Longs, Longs, Bools]:
-    """What each decision places (the second may be -1), and whether all else that feeds it is
-    placed before.
+    """Returns the units that each decision places (the second may be -1), and whether all other
+    producers are placed before.
     """
     streams: list[list[int]] = [[] for _ in range(problem.operators)]
     for stream in problem.graph.streams:
@@ -124,7 +124,7 @@ def _feeds(problem: Problem, o: int) -> bool:
 
 
 def interchangeable(problem: Problem) -> Bools:
-    """Which places an exchange of the two leaves the machine as it is."""
+    """Returns for each pair of places whether their exchange leaves the machine unchanged."""
     n = problem.places
     same = np.zeros((n, n), np.bool_)
     for p in range(n):
@@ -140,7 +140,9 @@ def interchangeable(problem: Problem) -> Bools:
 
 @compile_function
 def _may_place(a: Arrays, same: Bools, counts: Longs, unit: Longs, place: int) -> bool:
-    """Whether a unit may go to a place: there is room, and no plan like it is tried elsewhere."""
+    """Returns whether a unit may go to a place: the place has room, and no equivalent plan is tried
+    elsewhere.
+    """
     used = counts[:, place].sum()
     if used + unit[1] > a.room[place]:
         return False
@@ -159,7 +161,7 @@ def _move(counts: Longs, unit: Longs, source: int, target: int) -> None:
 
 @compile_function
 def _least(units: Longs, where: Longs, unit: int) -> int:
-    """The first place for a unit: where the one before that is like it stands."""
+    """Returns the first place for a unit: that of the equal unit before it."""
     return where[units[unit, 2]] if units[unit, 2] >= 0 else 0
 
 
@@ -167,8 +169,8 @@ def _least(units: Longs, where: Longs, unit: int) -> int:
 def _children(
     tree: _Tree, level: int, state: tuple[Longs, Longs], work: Work, out: tuple[Longs, Doubles]
 ) -> int:
-    """Ways to take a decision, best bound first, then fullest place; fills ``out``, gives how
-    many.
+    """Fills ``out`` with the ways to take a decision, best bound first, then fullest place; returns
+    their number.
     """
     a, units, same = tree.arrays, tree.units, tree.same
     counts, where = state
@@ -204,7 +206,7 @@ def _children(
 
 @compile_function
 def _take(tree: _Tree, level: int, to: Longs, state: tuple[Longs, Longs], back: bool) -> None:
-    """Places what a decision places, or takes it back."""
+    """Places the units of a decision, or takes them ``back``."""
     counts, where = state
     unplaced = counts.shape[1] - 1
     for i in range(2):
@@ -218,7 +220,7 @@ def _take(tree: _Tree, level: int, to: Longs, state: tuple[Longs, Longs], back: 
 
 @compile_function
 def _search(tree: _Tree, best: Longs, value: float, nodes: int) -> tuple[Longs, float, int]:
-    """The stack of Algorithm 2: a row of children for each decision that is open."""
+    """Runs the stack of Algorithm 2: a row of children for each open decision."""
     places = len(tree.arrays.cores) - 1
     depth = len(tree.decisions)
     counts = np.zeros((len(tree.arrays.cost), places + 1), np.int64)
@@ -229,10 +231,10 @@ def _search(tree: _Tree, best: Longs, value: float, nodes: int) -> tuple[Longs, 
     bounds = np.zeros((depth, places * places))
     n, at = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
     state = (counts, np.zeros(len(tree.units), np.int64))
-    looked, level = 0, at[0]  # no literal, for which all that is called were compiled once more
+    looked, level = 0, at[0]  # a literal would compile all callees again
     n[0] = _children(tree, level, state, work, (to[0], bounds[0]))
     while level >= 0 and looked < nodes:
-        back = at[level] > 0  # from a child
+        back = at[level] > 0  # returns from a child
         if back:
             _take(tree, level, to[level, at[level] - 1], state, back)
         if at[level] == n[level] or bounds[level, at[level]] <= value:

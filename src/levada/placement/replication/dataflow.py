@@ -1,10 +1,9 @@
-"""Dataflows of operators, with what each of their tuples costs.
+"""Dataflows of operators, with the cost of a tuple at each.
 
-Costs are in cycles, so that one graph can be laid on machines of different clocks. Operators stand
-in an order in which each follows all that feed it; those that nothing feeds are spouts, those that
-feed nothing are sinks. A stream has a selectivity (tuples that it gets for each tuple that its
-producer takes in, whatever the stream that one came by) and a size in bytes; an operator with
-several outputs has several streams.
+Costs are in cycles, so that one graph fits machines of different clocks. Operators are sorted: each
+follows its producers. An operator without producer is a spout, one without consumer a sink. A
+stream has a selectivity and a size in bytes. Selectivity is the tuples sent for each tuple that its
+producer takes in, from any stream. An operator with several outputs has several streams.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Operator:
 
 @frozen
 class Stream:
-    """From producer to consumer: tuples for each tuple that the producer takes, bytes of a
+    """A stream from producer to consumer: tuples for each tuple that the producer takes, bytes of a
     tuple.
     """
 
@@ -115,22 +114,22 @@ class Graph:
 
     @cached_property
     def place_of(self) -> dict[str, int]:
-        """The number of each operator."""
+        """Returns the number of each operator."""
         return {op.name: i for i, op in enumerate(self.operators)}
 
     @cached_property
     def spouts(self) -> tuple[str, ...]:
-        """Which operators nothing feeds."""
+        """Returns the operators without producer."""
         fed = {s.consumer for s in self.streams}
         return tuple(op.name for op in self.operators if op.name not in fed)
 
     @cached_property
     def flow(self) -> tuple[float, ...]:
-        """Tuples that each operator takes in where each spout gives one."""
+        """Returns the tuples that each operator takes in if each spout emits one."""
         return self.flow_of(dict.fromkeys(self.spouts, 1.0))
 
     def flow_of(self, rates: Mapping[str, float]) -> tuple[float, ...]:
-        """Tuples that each operator takes in where spouts give so many.
+        """Returns the tuples that each operator takes in if spouts emit ``rates``.
 
         >>> both = Graph("g", [Operator("a", 1), Operator("b", 1), Operator("c", 1)],
         ...              [Stream("a", "c"), Stream("b", "c", selectivity=3)])
@@ -146,6 +145,6 @@ class Graph:
 
     @cached_property
     def sinks(self) -> tuple[bool, ...]:
-        """Which operators feed nothing."""
+        """Returns whether each operator is a sink."""
         fed = {s.producer for s in self.streams}
         return tuple(op.name not in fed for op in self.operators)

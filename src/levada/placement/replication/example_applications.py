@@ -1,10 +1,9 @@
 """BriskStream's four applications as dataflows: word count, fraud and spike detection, Linear Road.
 
-What the paper gives: their operators, selectivities (Linear Road's from the authors' code, since
-the paper's table is lost), and of word count the splitter's and the counter's time on server A
-(1,612.8 and 612.3 ns). All other cycles and all sizes are made up (``MADE_UP``): so what is
-computed from them has a sign and an order, and no digits. Memory traffic is taken as the bytes of
-what a tuple brings.
+The paper states their operators, selectivities, and of word count the splitter's and the counter's
+time on server A (1,612.8 and 612.3 ns). Linear Road's selectivities are from the authors' code,
+since the paper's table is lost. All other cycles and all sizes are invented (``MADE_UP``), so only
+the sign and the order of results count. Memory traffic is the bytes of a tuple.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def _op(name: str, ns: float, size: float) -> Operator:
 
 
 def word_count() -> Graph:
-    """WC: sentences of ten words, a running count of each word."""
+    """Returns WC: sentences of ten words, a running count of each word."""
     return Graph(
         "WC",
         [
@@ -41,7 +40,7 @@ def word_count() -> Graph:
 
 
 def fraud_detection() -> Graph:
-    """FD: a Markov model of each entity's last records; a signal for each."""
+    """Returns FD: a Markov model of each entity's last records; a signal for each."""
     return Graph(
         "FD",
         [
@@ -59,7 +58,7 @@ def fraud_detection() -> Graph:
 
 
 def spike_detection() -> Graph:
-    """SD: each value against the mean of its device's last thousand."""
+    """Returns SD: each value against the mean of its device's last thousand."""
     return Graph(
         "SD",
         [
@@ -79,8 +78,8 @@ def spike_detection() -> Graph:
 
 
 def linear_road() -> Graph:
-    """LR: tolls by speed, traffic and accidents. Balances and expenditures are off, as in the
-    authors' code, and accidents give nothing.
+    """Returns LR: tolls by speed, traffic and accidents. Balances and expenditures are off, as in
+    the authors' code, and accidents send nothing.
     """
     position = 0.9886
     return Graph(

@@ -1,9 +1,10 @@
-"""Local search over plans: replicas move, change places, and, if wanted, change what they do.
+"""Local search over plans: replicas move, swap places, and with ``replicate`` change their
+operator.
 
-Simulated annealing on the model's tuples/s. Plans whose slowest replica is the same differ little
-to the model, so replicas that are busy all the time cost a hundredth; a plan that needs too much of
-some resource counts by what it has of it. A step that changes nothing is not taken, so that a model
-that sees no distances keeps the places that it was given. The answer is never worse than the start.
+Simulated annealing on the model's tuples/s. The model hardly distinguishes plans with the same
+slowest replica, so replicas that are always busy cost a hundredth. A plan that exceeds a resource
+counts by the fraction that it has. A step without effect is not taken, so a model without distances
+keeps the places of the start. The result is never worse than the start.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from levada.placement.replication.numba_cache import compile_function
 from levada.placement.replication.throughput_models import Model, Work, demand, evaluate
 
 HOT, COLD = 0.03, 0.0002
-"""What part of its tuples/s a step may lose, at first and at last."""
+"""The fraction of tuples/s that a step may lose, at the start and at the end."""
 NO_LIMIT = 1 << 40
 
 
@@ -40,8 +41,8 @@ def refine(
     replicate: bool = False,
     moves: int = NO_LIMIT,
 ) -> Longs:
-    """A plan at least as good; ``replicate`` may also change how many replicas each operator has,
-    ``moves`` is how many replicas may stand elsewhere, or be new, at the end.
+    """Returns a plan at least as good. ``replicate``: the search may change the number of replicas
+    of operators. ``moves``: the most replicas that may be new or elsewhere at the end.
     """
     wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, :-1] = counts
@@ -51,7 +52,7 @@ def refine(
 
 @compile_function
 def _pick(counts: Longs) -> tuple[int, int]:
-    """An operator and a place where it has a replica, drawn operator first."""
+    """Draws an operator, then a place in which it has a replica."""
     o = np.random.randint(counts.shape[0])
     at = np.random.randint(counts[o].sum())
     for p in range(counts.shape[1]):
@@ -63,7 +64,7 @@ def _pick(counts: Longs) -> tuple[int, int]:
 
 @compile_function
 def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
-    """Changes a plan by one step; False if that step cannot be taken (and is not)."""
+    """Changes a plan by one step; returns False, without a change, if the step is impossible."""
     places = counts.shape[1] - 1
     o, p = _pick(counts)
     q = np.random.randint(places)
@@ -105,7 +106,7 @@ def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
 
 @compile_function
 def _values(model: Model, a: Arrays, counts: Longs, work: Work) -> tuple[float, float]:
-    """What steps are taken by, and what plans are kept by."""
+    """Returns the value that accepts steps, and the value that ranks plans."""
     taken, busy = work
     throughput = evaluate(model, a, counts, work, False)
     needed = demand(a, counts, taken)

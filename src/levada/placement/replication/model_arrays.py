@@ -1,8 +1,8 @@
-"""A graph on a machine, as the arrays that models and searches run over.
+"""A graph on a machine, as the arrays of models and searches.
 
-Places have one more column than the machine has places: ``UNPLACED``, for replicas that a search
-has not placed yet. It is no distance from anywhere and holds everything, so what a model says of a
-plan with unplaced replicas is at least what it says of any way to place them.
+Places have one more column than the machine: ``UNPLACED``, for replicas that a search has not
+placed yet. It is at distance 0 from everywhere and has unlimited room. So a plan with unplaced
+replicas is rated at least as high as any completion of it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from levada.placement.replication.dataflow import Graph
 
 Distance = Literal["real", "farthest", "none"]
 FULL = 1e18
-"""An input rate that keeps every spout busy, tuples/s."""
+"""An input rate in tuples/s that keeps every spout busy."""
 
 
 class Arrays(NamedTuple):
     """Operators o, streams e by consumer (those of o: ``first[o]`` to ``first[o + 1]``), places p
-    and the one beyond them.
+    and the column ``UNPLACED``.
     """
 
     cost: Doubles  # [o] ns a tuple
     memory: Doubles  # [o] bytes a tuple
-    flow: Doubles  # [o] tuples for each tuple of the spout to which most comes
+    flow: Doubles  # [o] tuples for each tuple of the fastest spout
     sink: Bools  # [o]
     first: Longs  # [o + 1]
     source: Longs  # [e] the producer
@@ -40,15 +40,15 @@ class Arrays(NamedTuple):
     lines: Doubles  # [e] cache lines of a tuple
     latency: Doubles  # [p + 1, p + 1] ns
     cores: Longs  # [p + 1]
-    room: Longs  # [p + 1] replicas that it holds
+    room: Longs  # [p + 1] the most replicas
     bandwidth: Doubles  # [p + 1, p + 1] bytes/s
-    rate: float  # tuples/s that come to the spout to which most comes
-    weight: Doubles  # [o] of a spout what comes to it by that; 0 of others
+    rate: float  # tuples/s of input of the fastest spout
+    weight: Doubles  # [o] input of a spout by ``rate``; 0 for others
 
 
 @frozen
 class Problem:
-    """A graph, a machine, tuples/s that come to spouts."""
+    """A graph, a machine, and the spouts' input in tuples/s."""
 
     graph: Graph
     machine: Machine
@@ -57,22 +57,22 @@ class Problem:
 
     @property
     def places(self) -> int:
-        """How many places the machine has."""
+        """Returns the number of places."""
         return len(self.machine.places)
 
     @property
     def operators(self) -> int:
-        """How many operators the graph has."""
+        """Returns the number of operators."""
         return len(self.graph.operators)
 
     @property
     def cores(self) -> int:
-        """All cores."""
+        """Returns the number of all cores."""
         return sum(self.machine.cores)
 
     @property
     def room(self) -> int:
-        """The most replicas."""
+        """Returns the most replicas."""
         return self.cores * self.turns
 
 
@@ -83,10 +83,12 @@ def problem(
     distance: Distance = "real",
     turns: int = 1,
 ) -> Problem:
-    """``rate``: tuples/s that come to each spout, or to which how many. ``distance``: ``farthest``
-    has each replica as far as can be from all that feed it, where ever they are, ``none`` beside
-    them (what RLAS_fix(L) and RLAS_fix(U) believe). ``turns``: how many replicas may share a core,
-    for the model ``epochs``, where stages take turns. Raises ``UsageError``.
+    """Returns the problem of a graph on a machine. Raises ``UsageError``.
+
+    ``rate``: input in tuples/s of each spout, or by spout. ``distance``: ``farthest`` takes each
+    replica as far as possible from its producers, ``none`` as next to them, wherever they are (the
+    beliefs of RLAS_fix(L) and RLAS_fix(U)). ``turns``: how many replicas may share a core, for the
+    model ``epochs``, where stages take turns.
 
     >>> from levada.placement.replication.example_applications import word_count
     >>> from levada.core.machine_file import shipped_machine
@@ -119,7 +121,7 @@ def problem(
 
 
 def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:
-    """What comes to each spout. Raises ``UsageError``."""
+    """Returns the input of each spout. Raises ``UsageError``."""
     if not isinstance(rate, Mapping):
         return dict.fromkeys(graph.spouts, float(rate))
     for name, spout_rate in rate.items():

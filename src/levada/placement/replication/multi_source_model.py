@@ -1,14 +1,14 @@
-"""The model ``sustainable`` of dataflows with several spouts: what each of them gives.
+"""The model ``sustainable`` for dataflows with several spouts: the output of each spout.
 
-With one spout the slowest replica bounds all. With several each gives what it can until it is held
-up itself: where full queues block, a replica takes from its queues in turn, and there is one for
-each replica of each producer, so of those that send more than they may all replicas send equally
-much (max-min fairness by queues). What an operator is not let to pass on it does not take in, by
-the same turns. So there is a limit for each operator, found in passes down and up the dataflow,
-each of which goes half of the way; then tuples flow by what spouts give, and none is lost.
+With one spout the slowest replica bounds all. With several each emits tuples until it is blocked
+itself. Full queues block, and a replica takes from its queues in turn, one for each replica of each
+producer. So all replicas that send more than they may send equally much (max-min fairness by
+queues). An operator takes in only tuples that it may pass on, by the same turns. So each operator
+has a limit, computed in passes down and up the dataflow that each go half of the way. Then tuples
+flow from the spouts, and none is lost.
 
-Cost: some ms a plan. So it is for one that is there (``models.estimate``); a search, which looks at
-very many, has all spouts give in proportion to what comes to them.
+Cost: some ms a plan, so it is for a final plan (``throughput_models.estimate``). A search visits
+very many plans and lets all spouts emit in proportion to their input.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PASSES, RATE_TOLERANCE = 300, 1e-9
 
 @frozen
 class _Operator:
-    """``sources``, ``selectivity``, ``senders``: of each stream that it gets the producer, tuples
-    for each that this takes in, its replicas; ``times``: s that the replicas of this one need for a
-    tuple a second of each stream, by the places where it has some.
+    """``sources``, ``selectivity``, ``senders``: for each input stream the producer, tuples for
+    each that the producer takes, the producer's replicas. ``times``: s that this operator's
+    replicas need for a tuple a second of each stream, in each of its ``places``.
     """
 
     sources: Longs
@@ -39,8 +39,8 @@ class _Operator:
     places: Longs
 
     def share_inputs(self, offers: Doubles, limit: float) -> Doubles:
-        """What it takes of each stream, tuples/s: of those that offer more than that equally much
-        of each replica that sends, as much as its replicas have time for and ``limit`` allows.
+        """Returns the tuples/s taken of each stream. Streams that offer too much get equal shares
+        for each sending replica, up to the time of the replicas and ``limit``.
         """
         held = np.ones(len(offers), bool)
         while held.any():
@@ -56,7 +56,9 @@ class _Operator:
 
 
 def several(a: Arrays, counts: Longs) -> tuple[float, Doubles, Doubles]:
-    """Tuples/s at the sinks; what replicas take in, and how busy they are, operators by places."""
+    """Returns tuples/s at the sinks, and for operators by places the input and the busy fraction of
+    a replica.
+    """
     operators = [_operator(a, counts, o) for o in range(len(counts))]
     rate = _flow(operators, _solve(a, operators, counts.sum(axis=1)))
     busy = np.zeros(counts.shape)
@@ -84,7 +86,7 @@ def _offers(op: _Operator, rate: Doubles) -> Doubles:
 
 
 def _flow(operators: list[_Operator], spout_rates: Doubles) -> Doubles:
-    """What operators take in, by what spouts give."""
+    """Returns the input of operators if spouts emit ``spout_rates``."""
     rate = spout_rates.copy()
     for o, op in enumerate(operators):
         if len(op.sources):
@@ -93,8 +95,8 @@ def _flow(operators: list[_Operator], spout_rates: Doubles) -> Doubles:
 
 
 def _solve(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
-    """What each operator takes in once nobody is held up any further."""
-    most = np.minimum(a.rate * a.weight, replicas * SECOND / a.cost)  # of spouts
+    """Returns the input of each operator in the steady state of blocking."""
+    most = np.minimum(a.rate * a.weight, replicas * SECOND / a.cost)  # for spouts
     limit, rate = np.full(len(operators), math.inf), np.zeros(len(operators))
     for _ in range(PASSES):
         before = rate.copy()
@@ -110,7 +112,7 @@ def _solve(a: Arrays, operators: list[_Operator], replicas: Longs) -> Doubles:
 
 
 def _hold_up(operators: list[_Operator], rate: Doubles, limit: Doubles) -> None:
-    """How much each operator may take in, by what those that it feeds would take of it."""
+    """Computes each operator's ``limit`` from the shares that its consumers would take."""
     wanted = np.full(len(operators), math.inf)
     for o in reversed(range(len(operators))):
         op, new = operators[o], wanted[o]

@@ -1,8 +1,8 @@
-"""Compiled loops of this room, kept on disk between processes.
+"""The cache of this folder's compiled loops on disk.
 
-numba's cache sees changes of a function's own file alone; here the stamp of each function is that
-of all files of the folder, since the search calls the models. ``NUMBA_DISABLE_JIT=1`` runs the same
-loops as Python.
+numba's cache checks only a function's own file. Here the stamp of each function covers all files of
+the folder, since the search calls the models. ``NUMBA_DISABLE_JIT=1`` runs the same loops as
+Python.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _stamp() -> str:
 
 
 def compile_function(function: F) -> F:
-    """The function, compiled when it is first called."""
+    """Returns the function with compilation at its first call."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if dispatcher is not function and not numba.config.BOUNDSCHECK:
         cache_compiled(dispatcher, _stamp())

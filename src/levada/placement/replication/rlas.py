@@ -1,15 +1,14 @@
-"""RLAS: replication and placement together (BriskStream, Algorithm 1), and local search after.
+"""RLAS: replication and placement together (BriskStream, Algorithm 1), followed by local search.
 
-All operators start with one replica. They are placed; the first operator from the sinks up that
-gets more than it can take gets more replicas; again, until no core is left or nothing is
-over-supplied. A spout that could always take more gets one replica at a time. Where the paper stops
-because no placement keeps the constraints, ``coarse`` gives the busiest operator one more replica.
-A step that would pass the last core is cut there.
+All operators start with one replica and are placed. Then the first over-supplied operator from the
+sinks up gets more replicas, until no core is left or none is over-supplied. A spout with unlimited
+input gets one replica at a time. Where the paper stops because no placement satisfies the
+constraints, ``coarse`` adds a replica to the busiest operator. The last step stops at the last
+core.
 
-The plans from which local search goes on are that one, and those of replications that give each
-operator its part of all cores, with tuples from beside and from far away. ``nodes`` and ``steps``
-bound the search, so that it is the same on every machine; ``seconds`` of ``clock``, if given, end
-it earlier, with the best plan so far.
+Local search starts from that plan and from replications in proportion to the operators' cost, with
+near and with far tuples. ``nodes`` and ``steps`` bound the search, so its result is the same on
+every machine. ``seconds`` of ``clock`` may end it earlier, with the best plan so far.
 """
 
 from __future__ import annotations
@@ -44,15 +43,16 @@ from levada.placement.replication.throughput_models import (
 )
 
 UNIT = 5
-"""Replicas that are placed together where nobody says how many; finer units are never behind."""
+"""The default number of replicas that are placed together; finer units are never worse."""
 BOTTLENECK_RATIO = 1 + 1e-6
-"""What gets so many times as much as it can take is a bottleneck."""
+"""An operator whose input is this many times its capacity is a bottleneck."""
 
 
 @frozen
 class Search:
-    """How to search. ``ratio``: replicas that are placed together; ``step``: whether replicas grow
-    by what a bottleneck gets over what it takes (as printed), or to that many times as many.
+    """The settings of the search. ``ratio``: replicas that are placed together. ``step``: a
+    bottleneck's replicas grow ``by`` its oversupply (as printed), or ``to`` that many times as
+    many.
     """
 
     ratio: int = UNIT
@@ -68,7 +68,7 @@ class Search:
 
 @frozen
 class Plan:
-    """Replicas, operators by places; tuples/s that the model says; whether it keeps the
+    """Replicas, operators by places; tuples/s by the model; whether it satisfies the
     constraints.
     """
 
@@ -78,17 +78,17 @@ class Plan:
 
     @property
     def replication(self) -> Longs:
-        """How many replicas each operator has."""
+        """Returns the number of replicas of each operator."""
         total: Longs = self.counts.sum(axis=1)
         return total
 
     def better(self, other: Plan | None) -> bool:
-        """Plans that keep the constraints come first."""
+        """Returns whether this plan is better; plans that satisfy the constraints come first."""
         return other is None or (self.within, self.throughput) > (other.within, other.throughput)
 
 
 def evaluate_plan(model: Model, problem: Problem, counts: Longs) -> Plan:
-    """A plan with what the model says of it."""
+    """Returns a plan with its rating by the model."""
     wide = np.zeros((problem.operators, problem.places + 1), np.int64)
     wide[:, :-1] = counts
     work = np.zeros(wide.shape), np.zeros(wide.shape)
@@ -97,8 +97,9 @@ def evaluate_plan(model: Model, problem: Problem, counts: Longs) -> Plan:
 
 
 def place(model: Model, problem: Problem, replication: Longs, search: Search) -> Plan:
-    """Given replicas in the best places that are found: branch and bound, over the best of METIS'
-    cut, first fit and round robin. Raises ``UsageError`` if there are more replicas than cores.
+    """Returns the best placement found for these replicas, by branch and bound from the best of
+    METIS' cut, first fit and round robin. Raises ``UsageError`` if there are more replicas than
+    cores.
     """
     return _place(model, problem, replication, search)[0]
 
@@ -128,7 +129,7 @@ def _place(
 
 
 def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
-    """The best replication and placement that are found. Raises ``UsageError`` if the machine has
+    """Returns the best replication and placement found. Raises ``UsageError`` if the machine has
     fewer cores than the graph has operators.
 
     >>> from levada.placement.replication.example_applications import word_count
@@ -144,7 +145,7 @@ def rlas(model: Model, problem: Problem, search: Search | None = None) -> Plan:
     end = search.clock() + search.seconds
     best = _search_plan(model, problem, search)
     left = end - search.clock()
-    if search.ratio < UNIT and left > 0:  # a plan of coarse units is one of fine ones, too
+    if search.ratio < UNIT and left > 0:  # a plan of coarse units is also one of fine units
         plan = _search_plan(model, problem, replace(search, ratio=UNIT, seconds=left))
         best = plan if plan.better(best) else best
     return best
@@ -171,7 +172,7 @@ def _search_plan(model: Model, problem: Problem, search: Search) -> Plan:
 
 
 def scale_up(model: Model, problem: Problem, search: Search) -> Plan:
-    """Algorithm 1."""
+    """Returns the best plan of Algorithm 1."""
     best: Plan | None = None
     end = search.clock() + search.seconds
     for plan in _steps(model, problem, search):
@@ -216,13 +217,13 @@ def _more(
 
 
 def bottleneck(ratios: Doubles) -> int | None:
-    """The first operator from the sinks up that gets more than it can take."""
+    """Returns the first operator from the sinks up that receives more than it can take, or None."""
     over = np.flatnonzero(ratios > BOTTLENECK_RATIO)
     return int(over[-1]) if len(over) else None
 
 
 def busiest(model: Model, problem: Problem, plan: Plan) -> int:
-    """The operator whose replicas are the largest pieces of work."""
+    """Returns the operator whose replicas have the most work."""
     times = np.zeros(problem.operators)
     wide = np.pad(plan.counts, ((0, 0), (0, 1)))
     for o in range(problem.operators):
@@ -233,8 +234,9 @@ def busiest(model: Model, problem: Problem, plan: Plan) -> int:
 
 
 def oversupply(model: Model, problem: Problem, plan: Plan) -> Doubles:
-    """How many times what it can take each operator gets; of ``sustainable`` and ``epochs``, where
-    nobody gets more than the slowest takes, what all before it could give.
+    """Returns the input of each operator, divided by its capacity. In ``sustainable`` and
+    ``epochs``, where input never exceeds the slowest operator, the possible output of all operators
+    before it counts.
     """
     wide = np.pad(plan.counts, ((0, 0), (0, 1)))
     work = np.zeros(wide.shape), np.zeros(wide.shape)
@@ -246,7 +248,7 @@ def oversupply(model: Model, problem: Problem, plan: Plan) -> Doubles:
 def _oversupply(model: Model, a: Arrays, counts: Longs, taken: Doubles) -> Doubles:
     operators, places = counts.shape
     ratios = np.ones(operators)
-    able = np.empty(operators)  # what each and all before it can give, in tuples of a spout
+    able = np.empty(operators)  # output of each and all before it, in tuples of a spout
     for o in range(operators):
         spout = a.first[o] == a.first[o + 1]
         arrived = a.rate if spout else 0.0
@@ -269,8 +271,8 @@ def _oversupply(model: Model, a: Arrays, counts: Longs, taken: Doubles) -> Doubl
 
 
 def balances(problem: Problem) -> list[Doubles]:
-    """ns of each operator for a tuple of each spout: with all from beside, with half of the mean
-    distance, and with all of it.
+    """Returns the ns of each operator for a tuple of each spout, three times: with all inputs near,
+    at half of the mean distance, and at the mean distance.
     """
     a = problem.arrays
     far = float(a.latency[:-1, :-1].mean())
@@ -282,8 +284,8 @@ def balances(problem: Problem) -> list[Doubles]:
 
 
 def balance_cores(problem: Problem, cost: Doubles) -> Longs:
-    """All cores, each operator its part by cost and one at least: the next core always goes to the
-    operator whose replicas have most to do.
+    """Returns a division of all cores by cost, with at least one for each operator. Each next core
+    goes to the operator with the most work a replica.
     """
     counts = np.ones(problem.operators, np.int64)
     for _ in range(problem.room - problem.operators):

@@ -1,23 +1,22 @@
-"""Three models of what a plan gives, behind one interface.
+"""Three models of a plan's throughput, behind one interface.
 
-- ``paper`` (BriskStream, section 3.1): rates from spouts to sinks. A replica that gets more than it
-  can take takes what it can, of each of those that feed it in proportion (first come, first
-  served); what is left waits there, and nobody is blocked.
-- ``sustainable``: queues are bounded and full ones block, so every replica of an operator takes an
-  equal share, and the slowest replica of all bounds them all. Of several spouts each gives what it
-  can until it is held up itself (``spouts``), but in a search, where they give in proportion to
-  what comes to them.
-- ``epochs``: stages are barriers, as on Spark. An epoch takes what the driver takes, and for each
-  operator an overhead and its fullest place's share.
+- ``paper`` (BriskStream, section 3.1): rates from spouts to sinks. An overloaded replica takes its
+  capacity, of each producer in proportion (first come, first served). The rest waits, and nothing
+  blocks.
+- ``sustainable``: bounded queues block when full, so every replica of an operator takes an equal
+  share, and the slowest replica bounds all. Several spouts each emit until they are blocked
+  (``multi_source_model``); in a search they emit in proportion to their input.
+- ``epochs``: stages are barriers, as on Spark. An epoch takes the driver's time, and for each
+  operator an overhead and the share of its fullest place.
 
-A tuple costs its operator's own time, and if it comes from elsewhere a latency for each of its
-cache lines (formula 2 of the paper). A plan is a matrix of counts, operators by places and
-``UNPLACED``. Tuples are routed in turn, so each replica gets an equal share of each producer's.
+A tuple costs its operator's time and, if it is remote, a latency for each of its cache lines
+(formula 2 of the paper). A plan is a matrix of counts, operators by places and ``UNPLACED``. Tuples
+are routed in turn, so each replica gets an equal share of each producer's.
 
-The bound of a search is the same evaluation of a plan with unplaced replicas. For ``paper`` first
-come, first served will not do: more tuples from far away push out nearer ones, so a slower producer
-can make a faster consumer. With ``bound`` a replica takes the nearest first, which is at least as
-much and falls with no rate that rises.
+The bound of a search is the same evaluation with unplaced replicas. For ``paper``, first come,
+first served is not a bound: more tuples from afar displace near ones, so a slower producer can make
+a faster consumer. With ``bound`` a replica takes the nearest tuples first, which is at least as
+much and does not fall if a rate rises.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from levada.placement.replication.numba_cache import compile_function
 PAPER, SUSTAINABLE, EPOCHS = 0, 1, 2
 SECOND = 1e9
 FED = 0.99
-"""A replica that is busy for less of its time waits for input."""
+"""A replica that is busy for a smaller fraction of its time waits for input."""
 
 
 class Model(NamedTuple):
-    """Which model; the last four are of ``epochs``: tuples of a spout in an epoch, ns that the
-    driver, each stage, each task takes.
+    """The kind of model. The other fields are for ``epochs``: tuples of a spout in an epoch, and ns
+    of the driver, each stage and each task.
     """
 
     kind: int
@@ -55,8 +54,8 @@ MODELS = {"paper": Model(PAPER), "sustainable": Model(SUSTAINABLE), "epochs": Mo
 
 @frozen
 class Estimate:
-    """Tuples/s that reach the sinks; tuples/s that a replica of each operator in each place takes
-    in, and what part of its time it is busy with that.
+    """Tuples/s that reach the sinks. For a replica of each operator in each place: the tuples/s
+    that it takes in, and its busy fraction.
     """
 
     throughput: float
@@ -65,7 +64,7 @@ class Estimate:
 
 
 def estimate(model: Model, problem: Problem, counts: Longs) -> Estimate:
-    """What a model says of a plan (counts of replicas, operators by places).
+    """Returns the rating of a plan (counts of replicas, operators by places) by a model.
 
     >>> from levada.placement.replication.dataflow import Graph, Operator, Stream
     >>> from levada.core.machine_file import shipped_machine
@@ -88,12 +87,12 @@ def estimate(model: Model, problem: Problem, counts: Longs) -> Estimate:
 
 
 Work = tuple[Doubles, Doubles]
-"""What an evaluation fills: tuples/s that a replica takes in, the part of its time that takes."""
+"""The output of an evaluation: tuples/s that a replica takes in, and its busy fraction."""
 
 
 @compile_function
 def evaluate(model: Model, arrays: Arrays, counts: Longs, work: Work, bound: bool) -> float:
-    """Tuples/s at the sinks; fills ``work``, operators by places and ``UNPLACED``."""
+    """Returns tuples/s at the sinks; fills ``work``, operators by places and ``UNPLACED``."""
     if model.kind == PAPER:
         return _paper(arrays, counts, bound, work[0], work[1])
     if model.kind == SUSTAINABLE:
@@ -140,7 +139,7 @@ def _paper(a: Arrays, counts: Longs, bound: bool, taken: Doubles, busy: Doubles)
 
 @compile_function
 def _nearest_first(rates: Doubles, times: Doubles, n: int) -> float:
-    """The most tuples that a second has room for."""
+    """Returns the most tuples that fit into a second."""
     left, got = SECOND, 0.0
     order = np.argsort(times[:n])
     for i in order:
@@ -152,8 +151,8 @@ def _nearest_first(rates: Doubles, times: Doubles, n: int) -> float:
 
 @compile_function
 def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
-    """ns that a replica of o at p needs for its share of one tuple of the spout to which most
-    comes, and of what the others give in that time.
+    """Returns the ns that a replica of o at p needs for its share of one tuple of the fastest
+    spout. It includes the other spouts' output in that time.
     """
     k = counts[o].sum()
     time = a.cost[o] * a.flow[o]
@@ -168,7 +167,9 @@ def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
 
 @compile_function
 def _fill(a: Arrays, counts: Longs, rate: float, taken: Doubles, busy: Doubles) -> float:
-    """What equal shares of ``rate`` tuples/s of that spout come to; gives tuples/s at the sinks."""
+    """Fills ``taken`` and ``busy`` with equal shares of ``rate`` tuples/s of the fastest spout;
+    returns tuples/s at the sinks.
+    """
     total = 0.0
     for o in range(counts.shape[0]):
         k = counts[o].sum()
@@ -207,11 +208,11 @@ def _epochs(m: Model, a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -
 
 @compile_function
 def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
-    """How much of the scarcest resource a plan needs; more than 1 is too much.
+    """Returns the use of the scarcest resource of a plan; more than 1 is too much.
 
-    Room (each replica is bound to a core, so that their time is never more either, unless they take
-    turns on it), memory traffic of each place, channel between each two. Rates are of tuples taken
-    in: with the output rates that the paper's formulas name, selectivities would be counted twice.
+    Resources are room, memory traffic of each place, and the channel between each two. Each replica
+    has a core, which bounds its time, unless replicas share cores. Rates are of tuples taken in:
+    with the output rates of the paper's formulas, selectivities would count twice.
     """
     places = counts.shape[1]
     most = 0.0
@@ -230,7 +231,7 @@ def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
 
 @compile_function
 def _channels(a: Arrays, counts: Longs, taken: Doubles) -> Doubles:
-    """Bytes/s from each place to each."""
+    """Returns the bytes/s from each place to each."""
     places = counts.shape[1]
     channel = np.zeros((places, places))
     from_ = np.empty((len(a.source), places))  # tuples/s to one replica

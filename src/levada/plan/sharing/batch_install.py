@@ -1,5 +1,5 @@
-"""Installs queries that are added together: common operators are installed once, with the columns
-of all readers.
+"""The installation of queries that are added together: common operators are installed once, with
+the columns of all readers.
 
     numbers     the operators of each query, inputs first
                 (``binding/installer``, ``common_subexpressions``)

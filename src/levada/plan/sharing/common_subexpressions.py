@@ -1,17 +1,11 @@
-"""Finds common subexpressions: equal operators of queries, regardless of the columns that are read.
+"""Common subexpressions: equal operators of queries, regardless of the columns that are read.
 
 An operator's *form* is its step over all variables of its inputs, and the forms of the inputs. With
-its parameters and the numbers of its inputs it is one operator and has a *number*, whatever its
-readers want: other columns, facets, result forms. An installed operator has the columns of all
-readers that were added together, and each edge selects its own (``batch_install``). A new query
-reads an existing operator if that has everything it wants. Otherwise it gets another one, since
-rows of state cannot get a column that they arrived without.
-
-Rows of static data alone arrive once, when they are read, so a later query cannot read them. A join
-with a stream has them in its state, so it can be shared, and so can an arrangement of them
-(``Arrange``). A new query that wants more than the arrangement has gets another one with both. A
-number lives as long as an operator is installed, or as it is held (``shared_join_sides``), a form
-as long as its numbers. Cost: two lookups for each operator of each query.
+its parameters and the numbers of its inputs it is one operator with a *number*, whatever columns,
+facets or result forms its readers want. An installed operator has the columns of all readers that
+were added together; each edge selects its own (``batch_install``). A new query reads an existing
+operator if that has all that it wants. Otherwise it gets another one, since rows of state cannot
+get a column later. Cost: two lookups for each operator of each query.
 """
 
 from __future__ import annotations
@@ -31,10 +25,11 @@ Wanted = tuple[tuple[int, Facet], ...]
 
 @dataclass(eq=False, slots=True)
 class Form:
-    """The common part of operators that differ in parameters alone.
+    """The common part of operators that differ in parameters alone. It exists while its numbers do.
 
-    ``once``: some of their rows arrive when static data are read, and never again. ``keeps``: they
-    keep rows that later queries can read. ``reads``: the needs of each input for these wanted
+    ``once``: some of their rows arrive when static data are read, and never again, so a later query
+    cannot read them. ``keeps``: they keep rows that later queries can read, as a join with a stream
+    or an arrangement (``Arrange``) does. ``reads``: the needs of each input for these wanted
     facets. ``shapes``: the installed shape for them, and the variable of each slot. Both are
     caches.
     """
@@ -77,8 +72,8 @@ class InstalledOperator(NamedTuple):
 
 @dataclass(slots=True)
 class SharedOperator:
-    """An operator, and its installed versions; ``held``: the number of further holders of its
-    number.
+    """An operator, and its installed versions. ``held``: the number of further holders of its
+    number (``shared_join_sides``), which exists while it is installed or held.
     """
 
     key: Key

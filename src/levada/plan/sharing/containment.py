@@ -1,5 +1,5 @@
-"""Uses a running join for queries whose rows are contained in it (STREAMREUSE, containment: the
-running join with a compensation on top).
+"""The use of a running join for queries whose rows are contained in it (STREAMREUSE, containment:
+the running join with a compensation on top).
 
     q1   ?x :p ?v . ?x :q ?z  FILTER(?v > 5)  over 10 s    leads a family
     q2   .. FILTER(?v > 7)  over 5 s                       belongs to it: a pick of q1's join

@@ -1,4 +1,4 @@
-"""Joins rows of a count window by their numbers, so queries with windows of other lengths share the
+"""Joins of a count window's rows by their numbers: queries with windows of other lengths share the
 join (CQELS Cloud, C33).
 
     ?x :p :c . ?x :q ?z   in the last 100            Narrow  the last 100

@@ -1,4 +1,4 @@
-"""Logs the choices for queries that were added and removed: reasons for separate joins, and
+"""The log of the choices for queries that were added and removed: reasons for separate joins, and
 regions. ``explain --shared`` shows it; nothing depends on it.
 
 The last ``MAX_ENTRIES`` entries of each kind are kept, so the log does not grow with the number of

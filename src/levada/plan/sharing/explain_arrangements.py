@@ -1,5 +1,5 @@
-"""Explains arrangements for ``explain --sharing`` and ``--shared``: rows that are kept once, and
-the joins that read them. They are static data, and sides of joins of streams.
+"""The explanation of arrangements for ``explain --sharing`` and ``--shared``: rows that are kept
+once, and the joins that read them. They are static data, and sides of joins of streams.
 
     kept once
       Arrange of (- <http://e/kind> -), graphs default

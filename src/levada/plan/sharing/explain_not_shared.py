@@ -1,5 +1,5 @@
-"""Explains why joins of queries are not shared: the obstacle of a join, and the differences between
-nearly equal joins.
+"""The reasons why joins of queries are not shared: the obstacle of a join, and the differences
+between nearly equal joins.
 
 A join that could be shared is described by its *parts*: the patterns and scans below it, with a
 star where other queries may want another term, and the conditions that stay there. Its *candidates*

@@ -1,5 +1,5 @@
-"""Explains what queries share, for ``explain --sharing``: operators with their users, relaxed
-joins, reasons against relaxation, nearly equal joins, GROUP BYs that aggregate rows together
+"""The explanation of sharing, for ``explain --sharing``: operators with their users, relaxed joins,
+reasons against relaxation, nearly equal joins, GROUP BYs that aggregate rows together
 (``show_folded_rows``), and arrangements (``show_arrangements``).
 
     4 queries, sharing relax: 15 operators; apart they would be 23

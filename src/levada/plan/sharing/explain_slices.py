@@ -1,6 +1,6 @@
-"""Explains shared folds for ``explain --sharing``: GROUP BYs that aggregate rows once for all of
-them (``operators/aggregation/slicing``), as they follow from the plan. The rows of each epoch
-decide whether it pays.
+"""The explanation of shared folds for ``explain --sharing``: GROUP BYs that aggregate rows once for
+all of them (``operators/aggregation/slicing``), as they follow from the plan. The rows of each
+epoch decide whether it pays.
 
     folded once
       rows of Occur

@@ -1,5 +1,5 @@
-"""Shows the joins of queries by level, as the filter tree of STREAMREUSE: an upper level is common
-to everything below it, so the join of a new query is found on a way from the top.
+"""The joins of queries by level, as in the filter tree of STREAMREUSE: an upper level is common to
+everything below it, so the join of a new query is found on a way from the top.
 
     lattice
       http://e/s: 4 queries

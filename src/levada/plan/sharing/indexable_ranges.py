@@ -1,5 +1,4 @@
-"""Finds the comparisons that an index can evaluate: a variable with a constant, by an order of
-values.
+"""The comparisons that an index can evaluate: a variable with a constant, by an order of values.
 
     value    ``<``, ``>``, ``<=``, ``>=``, ``=`` with a number, or an instant that has a time zone
     string   ``?v < "m"``: plain strings, by their characters

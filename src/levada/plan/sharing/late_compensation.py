@@ -1,4 +1,5 @@
-"""Moves picks above reports: rows that several queries pick from a relaxed join are reported once.
+"""The move of picks above reports: rows that several queries pick from a relaxed join are reported
+once.
 
     Emit <- Report <- Pick <- Join    from the join on, each row once for each query that wants it
     Emit <- Pick <- Report <- Join    once, up to the results

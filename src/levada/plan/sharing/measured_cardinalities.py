@@ -1,5 +1,5 @@
-"""Measures the rows of parts and joins for each element of the streams, the input of join orders
-(``plan/sharing/join_orders``). No result depends on it.
+"""Measurements of the rows of parts and joins for each element of the streams, the input of join
+orders (``plan/sharing/join_orders``). No result depends on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recognizes literals that are numbers by their lexical form.
+"""The test for literals that are numbers by their lexical form.
 
 ``"x"^^xsd:integer`` and ``"300"^^xsd:byte`` are not numbers, though they have numeric datatypes.
 Such a literal equals the same term, by its text and not by a value.

@@ -1,12 +1,11 @@
-"""Lifts the possible differences between queries out of the operators below a join.
+"""The lifting of possible differences between queries out of the operators below a join.
 
     ?x :p :c . ?x :q ?z           ?x :p ?0 . ?x :q ?z          ?0 = :c
     { ?x :p ?v FILTER(?v > 5) }   { ?x :p ?v }                 ?v > 5
     FILTER(?y = :a)               -                            ?y = :a
 
 A pattern's subject or object becomes a variable: a new one, or that of the same term in another
-pattern. In the latter case joins above compare the two, so no rows of two queries' terms meet if
-each query has one term in both. A condition below the join is lifted part by part:
+pattern, by which joins above compare the two. A condition below the join is lifted part by part:
 
     range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: by an order of values
              (``indexable_ranges``)
@@ -16,13 +15,11 @@ each query has one term in both. A condition below the join is lifted part by pa
     rest     any other form: evaluated on the rows that an index finds, except for lists of values,
              which are points of it at run time (``operators/rows/list_keys``)
 
-A condition has the same value above the joins if its variables are always bound: an unbound
-variable joins with any value and has that value above. Conditions on other variables stay in place.
-So do conditions that depend on chance or time, tests that a variable is bound, and conditions on
-static rows of a join without an arrangement, or on the keys of an arrangement. Columns of tuples
-may be NULL, and NULL joins with nothing. On the way up each part uses the names that its variables
-have there, and projections keep all variables below: the join is the same whether queries read them
-or not.
+A condition is lifted only if its variables are always bound: an unbound one joins with any value
+and has that value above. These stay in place, too: conditions that depend on chance or time, BOUND,
+conditions on static rows without an arrangement or on the keys of one, and NULL columns of tuples.
+Parts are renamed on the way up, and projections keep all variables below, so the join does not
+depend on the columns that queries read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Prepares added queries before they are installed: their operators in each query's own join order,
-then in the order that adds the least cost to running and added queries
+"""The preparation of added queries before they are installed: their operators in each query's own
+join order, then in the order that adds the least cost to running and added queries
 (``plan/sharing/join_orders``). A query is lowered again only if its order changes.
 """
 

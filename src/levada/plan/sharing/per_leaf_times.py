@@ -1,19 +1,17 @@
-"""Gives rows of joins times for each of their patterns, so queries that read the patterns in one
-window share a join with queries that read them in several (CQELS Cloud, shared joins).
+"""Times of each pattern in rows of joins: queries that read the patterns in one window share a join
+with queries that read them in several (CQELS Cloud, shared joins).
 
     WINDOW :w { ?x :p ?y . ?x :q ?z }                       ByWindow   both times are of :w
                                                               Pick     times of both patterns
     WINDOW :u { ?x :p ?y } WINDOW :v { ?x :q ?z }             Pick     those of :u and of :v
     for both                                                    Join   times of both patterns
 
-A row counts in a window exactly while each of its triples does: from the latest entry to the first
-exit. So the times of a window can be combined in the join or in the query. Report operators do not
-need them combined.
-
-A *leaf* is a pattern or a scan. The times of a leaf are those of a window of its own, which
-represents the window of the leaf. This does not apply to windows in which rows count by more than
-their times, to merges of windows, and to values computed from the time of joined rows. Cost: linear
-in the operators.
+A row counts in a window while each of its triples does: from the latest entry to the first exit. So
+the times of a window can be combined in the join or in the query; reports do not need them
+combined. A *leaf* is a pattern or a scan. Its times are those of a window of its own, which
+represents the window of the leaf. Excluded are windows in which rows count by more than their
+times, merges of windows, and values computed from the time of joined rows. Cost: linear in the
+operators.
 """
 
 from __future__ import annotations
@@ -33,7 +31,8 @@ _TIMES = frozenset((Function.EVENT_TIME,))
 def leaf_window(window: int, leaf: int) -> int:
     """Returns the window number that represents the window of a leaf.
 
-    >>> window_of(of_leaf(3, 0)), window_of(of_leaf(3, 1)), of_leaf(3, 0) == of_leaf(3, 1)
+    >>> first, second = leaf_window(3, 0), leaf_window(3, 1)
+    >>> window_of(first), window_of(second), first == second
     (3, 3, False)
     """
     return window + (leaf + 1) * _LEAF

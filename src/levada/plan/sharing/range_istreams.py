@@ -1,4 +1,4 @@
-"""Shares IStreams of the same rows over windows of different ranges.
+"""The sharing of IStreams of the same rows over windows of different ranges.
 
     Emit <- Changes <- Pick <- Join    of a relaxed join; queries differ in windows alone
 

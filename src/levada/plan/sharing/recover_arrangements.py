@@ -1,5 +1,5 @@
-"""Finds arrangements by their members alone: those of an earlier run, and those of templates, which
-are installed by members (``template_instances``).
+"""The recovery of arrangements by their members alone: those of an earlier run, and those of
+templates, which are installed by members (``template_instances``).
 
 Operators are registered when queries are added (``common_subexpressions``). The members of an
 ``Arrange`` over a pattern define it completely: the kept variables and keys, the constants and

@@ -1,5 +1,5 @@
-"""Evaluates joins that differ in constants, conditions and windows as one join (STREAMREUSE,
-relaxed operators; NiagaraCQ, constants as a table; CQELS Cloud, windows).
+"""The evaluation of joins that differ in constants, conditions and windows as one join
+(STREAMREUSE, relaxed operators; NiagaraCQ, constants as a table; CQELS Cloud, windows).
 
     ?x :p :c . ?x :q ?z        for each of a thousand constants
     ?x :p ?0 . ?x :q ?z        once; the pattern keeps the triples whose object is one of them

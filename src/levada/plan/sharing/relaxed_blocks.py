@@ -1,4 +1,4 @@
-"""Decides which queries read relaxed blocks: those with equal blocks of different demand
+"""The choice of the queries that read relaxed blocks: those with equal blocks of different demand
 (``relaxation``).
 
 A block has two forms: with times of each window of its query, and with times of each leaf

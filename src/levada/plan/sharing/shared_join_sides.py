@@ -1,21 +1,16 @@
-"""Decides which joins share a side and read it from an arrangement (``stream_arrangements``; CQELS
-Cloud, shared state).
+"""The choice of joins that share a side and read it from an arrangement (``stream_arrangements``;
+CQELS Cloud, shared state).
 
     q1   (?x :p ?y) x (?x :q ?z)       its own join: no other query has a side of it
     q2   (?x :p ?y) x (?x :r ?w)       another join with a side of q1's: an arrangement is made
     q3   (?x :p ?y) x (?x :s ?v)       reads the arrangement
 
-A join keeps its sides itself while no other join has them, so a single query pays nothing. A
-decision for a join holds as long as a query has it, and for later queries with an equal join. So a
-new query never changes running operators. A query that had a side before others came is ``late``:
-it may be planned again and then reads the arrangement (``plan/migration/migrate_to_shared``). All
-queries that are added together are examined before any decision. If both sides of a join are
-shared, an existing arrangement is preferred, then the side that more joins have.
-
-A side is identified by the number (in ``common``) of the operator whose rows it has, and by the way
-in which the join keeps them; a join by both of its sides. So nothing is created to find shared
-sides. Lower joins are decided first, since the result is a side of the upper ones. The numbers are
-held as long as the query has the join. Cost: two keys for each join of a query.
+A join keeps a side itself while no other join has it, so a single query pays nothing. A decision
+holds while a query has the join, also for later queries with an equal one: new queries never change
+running operators. If both sides are shared, an existing arrangement is preferred, then the side of
+more joins. Queries that are added together are examined before any decision. Lower joins are
+decided first, since the result is a side of the upper ones. Cost: two keys for each join of a
+query.
 """
 
 from __future__ import annotations
@@ -111,7 +106,10 @@ class Sides:
     """The joins of the queries: the number of joins with each side, the readers of arrangements,
     and the joins that keep a side themselves.
 
-    ``late``: queries with such joins that were added before the arrangement.
+    A side is identified by the number (in ``common``) of its operator and the way in which the join
+    keeps it, a join by both sides. The numbers are held while a query has the join. ``late``:
+    queries with such joins that were added before the arrangement. They may be planned again and
+    then read it (``plan/migration/migrate_to_shared``).
     """
 
     late: dict[str, None] = field(default_factory=dict)

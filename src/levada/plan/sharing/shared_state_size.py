@@ -1,4 +1,4 @@
-"""Estimates the state rows of relaxed joins from measurements (``share_limit``;
+"""Estimates of the state rows of relaxed joins from measurements (``share_limit``;
 docs/decisions/0079-regions-and-bounds-of-state.md).
 
     rate      rows that a join was given for each ms of event time, between the last two plans that

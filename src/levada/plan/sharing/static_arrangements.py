@@ -1,5 +1,5 @@
-"""Keeps static data that are joined with rows of streams once, by key, for all joins (differential
-dataflow, shared arrangements).
+"""Arrangements of static data that are joined with rows of streams: stored once, by key, for all
+joins (differential dataflow, shared arrangements).
 
     Join (rows of streams, static data)      Join (rows of streams, Arrange (static data))
     .. relaxed, of which queries want        Join (.., RelaxedStatic (static data)), which has the

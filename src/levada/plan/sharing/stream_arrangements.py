@@ -1,5 +1,5 @@
-"""Keeps rows of streams that are a side of several joins once, by key (differential dataflow,
-shared arrangements). ``shared_join_sides`` decides it.
+"""Arrangements of rows of streams that are a side of several joins: stored once, by key
+(differential dataflow, shared arrangements). ``shared_join_sides`` decides it.
 
     Join (?x :p ?y, ?x :q ?z)      Join (ArrangeStream (?x :p ?y), ?x :q ?z)
     Join (?x :p ?y, ?x :r ?w)      Join (the same one,             ?x :r ?w)

@@ -1,17 +1,12 @@
-"""Installs instances of a template: the template is planned once, and each instance is installed
-with its own terms.
+"""Instances of a template: the template is planned once, and each instance is installed with its
+own terms.
 
-A template (``logical/query_template``) and its twin are planned outside the topology. If all
-operators of both have the same shapes and differ in the marks alone, an instance is the members of
-the template with its terms in place of the marks and its name in place of the template's. Members
-without either are one for all instances, and existing arrangements of static rows are reused
-(``recover_arrangements``). Otherwise each instance is planned separately: the planner's result
-decides, not a list of supported features.
-
-Instances are relaxed if the sharing mode relaxes and two of them differ: then the template is,
-beside its twin. Operators that instances share with other queries are registered only for readers
-of the same columns (``common_subexpressions``), as after a restart. Cost: a plan of two queries for
-all, and some µs for each own operator of an instance.
+A template (``logical/query_template``) and its twin are planned outside the topology. If all their
+operators have equal shapes and differ only in the marks, an instance is the template's members with
+its terms and name. Members without either are common to all instances, and existing arrangements of
+static rows are reused (``recover_arrangements``). Otherwise each instance is planned separately:
+the planner's result decides, not a list of features. Cost: a plan of two queries for all, and some
+µs for each own operator of an instance.
 """
 
 from __future__ import annotations
@@ -78,7 +73,9 @@ def add_rows(
 ) -> None:
     """Adds queries that are instances of one template and read no stream that other queries make.
 
-    They hold at the next ``install``.
+    They hold at the next ``install``. Instances are relaxed if the sharing mode relaxes and two of
+    them differ: then the template is, beside its twin. Operators shared with other queries are
+    registered only for readers of the same columns (``common_subexpressions``), as after a restart.
     """
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)

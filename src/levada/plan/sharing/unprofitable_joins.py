@@ -1,5 +1,5 @@
-"""Finds unprofitable relaxed joins: more of their pairs are wasted than sharing can save, by
-measured counts (docs/decisions/0070-ends-and-prices.md).
+"""The search for unprofitable relaxed joins: more of their pairs are wasted than sharing can save,
+by measured counts (docs/decisions/0070-ends-and-prices.md).
 
     relaxed   rows given + pairs made
     apart     rows given + rows picked, at least: each query would join its part of both sides

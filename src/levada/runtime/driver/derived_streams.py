@@ -1,22 +1,13 @@
-"""Reads derived streams: streams that CONSTRUCT queries produce, as the driver handles them
+"""The driver's side of derived streams, which CONSTRUCT queries produce
 (docs/semantics.md#streams-that-queries-make).
 
-Epoch N + 1 reads the results that a CONSTRUCT wrote into the segments of epoch N, by reference.
-Report r with a triple is an element of time r. So a derived stream needs no files and no position:
-the last manifest names its input, and an epoch reads all of it. Epochs continue as long as a query
-reads a derived stream with new results.
-
-Each task of the producer's last stage has written a segment. As many tasks read them, but no more
-than run at once, and one for ``EACH`` solutions. Each task has a reference to some of the segments
-(``runtime.task.derived_rows`` states what the references guarantee together).
-
-Watermark: no later report of the producer is below it. After epoch N all reports r with r <= W_q
-are made (r < W_q if reports are made once W_q > r), and epoch N + 1 reads all of them. Then the
-watermark of the stream is W_q + 1 (or W_q), with the producer's W_q after epoch N. The stream ends
-one epoch after the last of its producer's streams.
-
-Cost: references for each derived stream with results, one look at the size of each segment, and a
-few comparisons for each other stream.
+Epoch N + 1 reads the results in the segments of epoch N, by reference. Report r with a triple is an
+element of time r. So a derived stream needs no files and no position: the last manifest names its
+input, and an epoch reads all of it. Epochs continue while a query reads a derived stream with new
+results. Each task of the producer's last stage writes a segment. As many tasks read them, but no
+more than run at once, and one for ``EACH`` solutions (``runtime.task.derived_rows``). Cost:
+references for each derived stream with results, a look at the size of each segment, and a few
+comparisons for each other stream.
 """
 
 from __future__ import annotations
@@ -47,7 +38,11 @@ EACH = register(f"{__name__}.EACH", 4_096)
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
     """Returns the state of a derived stream at the beginning of the epoch after ``last``. A stream
-    without a producer has ended.
+    without a producer has ended; others end one epoch after the last of their producer's streams.
+
+    Watermark: after epoch N all reports r with r <= W_q are made (r < W_q if reports are made once
+    W_q > r), and epoch N + 1 reads them. Then the stream's watermark is W_q + 1 (or W_q), with the
+    producer's W_q after epoch N.
     """
     record = last.streams.get(stream, StreamRecord())
     maker = plan.queries.get(plan.made.get(stream, ""))

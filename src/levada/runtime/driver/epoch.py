@@ -1,11 +1,11 @@
-"""Runs an epoch, from decision to publication: the table of contents of the data path.
+"""An epoch, from decision to publication: the table of contents of the data path.
 
-    decide                -> what epoch N will do (the loop writes it ahead)
+    decide                -> the intention of epoch N (the loop writes it ahead)
     run                   -> one job on the executor; the manifest is the commit; its results are
                              published
     without_poison_input  -> after a crash: the same intention without the input that crashes a
                              process
-    fails                 -> after a failure: whether it fails with some of its queries, too
+    fails                 -> after a failure: whether it also fails with some of its queries
     dies                  -> after a second crash: whether the epoch itself crashes the process
     recover               -> publishes the last manifest again
 

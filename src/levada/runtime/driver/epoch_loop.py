@@ -1,30 +1,11 @@
-"""Runs the epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
+"""The epoch loop: decide, write ahead, run, one epoch at a time (docs/architecture.md#an-epoch).
 
-The loop writes an intention durably into ``intentions/open``. When its epoch is published, the file
-becomes ``intentions/done`` and replaces the previous one. With it the epoch can be repeated
-(``checkpoint.leadership.rollback``). An intention that is open at the start is incomplete and runs
-first, unchanged. A loop calls ``next_intention`` when an epoch is over, and ``last_intention`` when
-it was told to stop, until that returns None. One epoch runs at a time. A failure ends the loop and
-is kept in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead.
-
-``run_epoch`` may return a ``PendingPublication`` of a committed epoch, which continues beside the
-next one. Until it is over, its intention is ``intentions/publishing-EPOCH``. The next start
-publishes such an epoch again, first (``again``). The following epoch calls ``await_published``.
-When the loop ends, nothing continues.
-
-An epoch that crashed its process would crash the next one, too. So the loop examines an epoch that
-it finds at the start, unless a file ``told`` says that the epoch failed with an error. It also
-examines an epoch that lost a task on Spark. ``examine`` returns the intention that replaces it,
-which is durable before it runs, or "" to drop the epoch
-(docs/decisions/0016-what-kills-is-set-aside.md). If no input is guilty, an executor is lost, or the
-data that it has sent: the epoch runs again, three times, before the loop ends.
-
-An intention promises nothing. It is decided upon the last manifest, and each leader may run it, or
-another one in its place. So an engine that was overtaken does no harm when it writes or removes an
-intention (docs/decisions/0038-takeover-is-a-commit.md).
-
-The loop is not a Structured Streaming query, which would cost 50 CPU-ms an epoch
-(docs/decisions/0006).
+The loop writes an intention durably into ``intentions/open`` and runs it. Then the file becomes
+``intentions/done``, with which ``checkpoint.leadership.rollback`` can repeat the epoch. An
+intention that is open at the start runs first. An intention promises nothing: each leader may run
+it, or another one in its place. So an overtaken engine does no harm when it writes or removes one
+(docs/decisions/0038-takeover-is-a-commit.md). The loop is not a Structured Streaming query, which
+would cost 50 CPU-ms an epoch (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -52,13 +33,22 @@ FOR_MEMORY = (
     "If the system has killed them for want of memory (its log says so), --memory 512MB bounds "
     "what a task takes."
 )
-"""What may help where all attempts have lost tasks."""
+"""The hint if all attempts have lost tasks."""
 Lost = Callable[[str, LostTaskError, float | None], None]
-"""Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
+"""Receives each attempt that has lost tasks, and the pause before the next; None: there is none."""
 
 
 class EpochLoop:
-    """Runs epochs one after the other on a thread until it is stopped, or one fails."""
+    """A thread that runs epochs one after the other until it is stopped, or one fails
+    (``failure``).
+
+    ``next_intention``: called when an epoch is over, with its intention. ``last_intention``: called
+    after a stop until it returns None. ``may_run``: whether a written intention may run yet.
+    ``run_epoch`` may return a ``PendingPublication``, which continues beside the next epoch, until
+    that calls ``await_published``, or until the loop ends. ``examine``: see ``_without_poison``.
+    ``again`` publishes a committed epoch at the start. ``ask_every``: the longest pause without an
+    epoch, in s.
+    """
 
     def __init__(
         self,
@@ -176,8 +166,9 @@ class EpochLoop:
         return explained
 
     def _replay(self) -> str | None:
-        """Runs the intention that was written ahead and not completed (or publishes it, if it is
-        committed). First it completes a pending publication of another.
+        """Runs the open intention of the last start, or publishes its epoch if that is committed.
+        First it completes a pending publication. It examines the intention for input that crashes
+        its process, unless a file ``told`` says that the epoch failed with an error.
         """
         last = self._publish_again()
         if not self._open.exists():
@@ -212,7 +203,9 @@ class EpochLoop:
         return last
 
     def _without_poison(self, intention: str) -> str:
-        """Returns the intention that replaces this one, written to its file."""
+        """Returns the intention that replaces one that lost a task or its process, durable before
+        it runs; "" drops the epoch (docs/decisions/0016-what-kills-is-set-aside.md).
+        """
         examined = self._examine(intention)
         if examined not in ("", intention):
             replace_file(self._open, seal(examined.encode()))
@@ -245,7 +238,9 @@ class EpochLoop:
         return True
 
     def _publish(self, rest: PendingPublication) -> None:
-        """Continues a publication beside the next epoch. The intention file marks it."""
+        """Continues a publication beside the next epoch. Its intention is
+        ``intentions/publishing-EPOCH`` until then; the next start publishes such an epoch first.
+        """
         sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
         try:
             os.replace(self._open, sign)
@@ -262,7 +257,8 @@ class EpochLoop:
 
     def _run_again(self, intention: str) -> bool | PendingPublication:
         """Runs an epoch. If it lost tasks, runs it again after growing pauses: first without the
-        input that crashed them, if any did. Returns False if the epoch is not done.
+        input that crashed them. If no input is guilty, an executor is lost, or data that it has
+        sent: the epoch runs three more times. Returns False if the epoch is not done.
         """
         for attempt, pause in enumerate((*PAUSES, None), 1):
             try:

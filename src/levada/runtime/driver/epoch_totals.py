@@ -1,5 +1,5 @@
-"""Adds up the totals in manifests, of an epoch and of all epochs: the results of each query, the
-matches of each pattern.
+"""The totals in manifests, of an epoch and of all epochs: the results of each query, the matches of
+each pattern.
 
 Removed queries keep one number and no pattern, so a manifest does not grow with queries that come
 and go.

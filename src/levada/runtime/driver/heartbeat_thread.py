@@ -1,6 +1,6 @@
-"""Runs the leader's duties beside its epochs, on a thread of its own. It writes a heartbeat for
-standbys, and lists the sources that do not respond. It detects a takeover, also when there is
-nothing to commit. It takes the lock if a takeover did not get it.
+"""The thread of the leader's duties beside its epochs. It writes a heartbeat for standbys, and
+lists the sources that do not respond. It detects a takeover, also when there is nothing to commit.
+It takes the lock if a takeover did not get it.
 """
 
 from __future__ import annotations

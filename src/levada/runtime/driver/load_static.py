@@ -1,4 +1,4 @@
-"""Loads the static data of an epoch: from imprints if they exist, else from files, of which
+"""The load of an epoch's static data: from imprints if they exist, else from files, of which
 imprints are made. Large files are read by many tasks, in a job of its own before that of the epoch.
 
     pieces --gather--> rows, by the hash of the whole row --settle--> a file a partition,

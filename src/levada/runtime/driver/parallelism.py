@@ -1,20 +1,12 @@
-"""Decides the parallelism of an epoch's job: one task or many
+"""The choice of the parallelism of an epoch's job: one task or many
 (docs/decisions/0007-one-task-or-many.md).
 
-The model ``epochs`` predicts the time of an epoch for each way: from the costs of operators
-(``runtime.cost_model.operator_cost``), the critical path (``runtime.cost_model.epoch_time``), and a
-line over that which follows measurements (``runtime.cost_model.epoch_time_trend``). It also
-predicts the CPU time of the tasks, and of Spark's JVM if that runs on this machine.
-``runtime.cost_model.parallelism_choice`` chooses by both. Without measurements of the plan an epoch
-is one task unless it is very large. A way that was not tried for long, and would be chosen if it
-were a little better, is tried again. All ways return the same outcomes.
-
-The policy also predicts the times over other numbers of partitions and readers
-(``times_by_partitions``, ``intake``), for ``runtime.cost_model.partition_count_model``.
-
-An epoch of few elements in one task is *light* if nothing in it is parsed by code that could crash
-its process (documents, Parquet). The driver runs light epochs itself if it may
-(``runtime.warmup_executor``).
+The model ``epochs`` predicts the time of an epoch for each way. It follows from the costs of
+operators, the critical path and a line over measurements (``operator_cost``, ``epoch_time`` and
+``epoch_time_trend`` of ``runtime.cost_model``). It also predicts the CPU time of the tasks, and of
+Spark's JVM if that is local; ``parallelism_choice`` chooses by both. Without measurements an epoch
+is one task unless it is very large. A way that was not tried for long, and is nearly the better
+one, is tried again. All ways return the same outcomes.
 """
 
 from __future__ import annotations
@@ -171,7 +163,10 @@ class ParallelismPolicy:
 
     @property
     def is_light(self) -> bool:
-        """Whether the epoch that was decided last is light if it runs as one task."""
+        """Whether the epoch that was decided last is light if it runs as one task: it has few
+        elements, and no code that could crash its process parses them (documents, Parquet). The
+        driver may run light epochs itself (``runtime.warmup_executor``).
+        """
         return self._light
 
     def took(self, seconds: float, *, here: bool, jvm: float | None = None) -> None:

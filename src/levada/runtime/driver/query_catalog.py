@@ -1,4 +1,4 @@
-"""Keeps the catalog of queries in the plan, and makes the next plan when it changes
+"""The catalog of queries in the plan, and the next plan when it changes
 (docs/semantics.md#queries-that-come-later).
 
     registered queries  --difference to the catalog-->  removals, additions

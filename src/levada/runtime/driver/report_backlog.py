@@ -1,5 +1,5 @@
-"""Limits how far the next epochs advance, if all reports up to the watermark would be too many for
-one epoch.
+"""The limit on how far the next epochs advance, if all reports up to the watermark would be too
+many for one epoch.
 
 A task with too many reports returns the instant up to which they are few enough
 (``ManyReportsError``). Its epoch is not run. The next epochs end at that instant, make their

@@ -1,6 +1,6 @@
-"""Handles files that are not read, or not completely: broken files, files that arrived too late
-(their names precede one that is being read), files that were deleted before, and files that crash
-the process that reads them.
+"""Files that are not read, or not completely: broken files, files that arrived too late (their
+names precede one that is being read), files that were deleted before, and files that crash the
+process that reads them.
 
 The driver alone knows these files, so it writes the dead letters: one for each file, in a side file
 of its epoch. Input that crashes a process is found after the crash (``runtime.task.crash_probe``)

@@ -1,19 +1,12 @@
-"""Decides what an epoch reads: the driver's side of the streams (docs/semantics.md#progress).
+"""The choice of an epoch's input: the driver's side of the streams (docs/semantics.md#progress).
 
-Streams share an epoch's budget. A stream that is ahead of the slowest stream that shares a query
-with it, by its bound of elements, waits until it is the slowest again. Epochs are large under
-backlog and small otherwise: an epoch takes all input, up to the budget.
-
-Idleness (``idle``): a stream without input for so long follows the streams that share a query with
-it. A partition of a stream (``files=parallel``) follows the others in the same way, as long as one
-of them is active.
-
-The positions of files that are no longer read are in a log (``checkpoint.file_read_log``). A source
-receives whole positions.
-
-Heartbeats (``heartbeat``): a stream with times of the clock is complete up to the last beat, minus
-its lateness, when all its input is read, also if all streams are idle. The intention contains that
-time, so a repeated run has the same.
+Streams share an epoch's budget; an epoch takes all input up to it. A stream that exceeds its bound
+of elements ahead of the slowest stream that shares a query with it waits. Idleness (``idle``): a
+stream without input for so long follows the streams that share a query with it. So does a partition
+of a stream (``files=parallel``), while another one is active. Heartbeats (``heartbeat``): a stream
+with times of the clock is complete up to the last beat, minus its lateness, when all its input is
+read. The intention contains that time, so a repeated run has the same. Positions of files that are
+no longer read are in a log (``checkpoint.file_read_log``); sources receive whole positions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Turns the source of a stream into a configuration. A source is a configuration, a path, or data
-for a spool: a streaming DataFrame (``runtime.spark.dataframe_spool``), frames, iterables and pushed
-rows (``connectors.spool.python_spool``), or a feed.
+"""The conversion of the source of a stream into a configuration. A source is a configuration, a
+path, or data for a spool: a streaming DataFrame (``runtime.spark.dataframe_spool``), frames,
+iterables and pushed rows (``connectors.spool.python_spool``), or a feed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Indexes the imprints of static data: which exist, and which part of them to read
+"""The index of the imprints of static data: the existing ones, and the part of each to read
 (docs/decisions/0101-static-files-once.md).
 
 A manifest names the files of imprints. So an imprint counts from the commit of the epoch that made

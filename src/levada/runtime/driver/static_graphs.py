@@ -1,13 +1,11 @@
-"""Keeps the static data of an engine, and replaces them while it runs
+"""The static data of an engine, and their replacement while it runs
 (docs/semantics.md#static-data-that-are-replaced).
 
 A graph may be replaced if its source was declared so. Replaceable data are copied into the
-checkpoint under a name that depends on their content. So epochs that run again after a crash read
-the same data, whatever happens to the file, and equal content is not a replacement. A file is read
-to its end before it counts: an ill-formed file is reported to the caller, and no epoch reads it. A
-file with ``reload`` is checked between epochs. It has changed if its size, time or inode has.
-
-One thread runs epochs and may read ``files`` while others replace them. Each change is one
+checkpoint under a name by content. So repeated epochs read the same data, and equal content is not
+a replacement. A file is read to its end before it counts: the caller learns of an ill-formed one,
+and no epoch reads it. A file with ``reload`` is checked between epochs for another size, time or
+inode. One thread runs epochs and may read ``files`` while others replace them: each change is one
 assignment of a tuple, under the lock.
 """
 

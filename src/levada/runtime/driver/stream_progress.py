@@ -1,6 +1,4 @@
-"""Computes the progress of each stream after an epoch: how far it is read, and the fates of its
-elements.
-"""
+"""The progress of each stream after an epoch: how far it is read, and the fates of its elements."""
 
 from __future__ import annotations
 

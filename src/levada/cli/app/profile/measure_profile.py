@@ -1,10 +1,10 @@
-"""A profile of an application: its queries run over a sample of its streams, in this process, at
+"""A profile of an application: its queries run over a sample of its streams, in this process, with
 epochs of three sizes.
 
-Each size is a run of its own over the same elements, on a temporary checkpoint. A run before them
-does not count: it compiles and loads. Of each run the first epochs do not count, whose state is
-empty, nor do epochs that read nothing. Windows are left open at the end, as in a run that goes on.
-Costs are of CPU time in one process and one partition: no Spark, no serialisation between machines.
+Each size is a run over the same elements on a temporary checkpoint. A first run, which compiles and
+loads, is not counted. The first epochs of each run, whose state is empty, and epochs without input
+are not counted either. Windows stay open at the end, as in a run that continues. Costs are CPU time
+in one process and one partition: no Spark, no serialisation between machines.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.least_squares import Line
 
 PARTS = (100, 20, 5)
-"""Epochs of a sample at each size."""
+"""The number of epochs at each size."""
 EMPTY = 2
-"""Epochs of a run that do not count."""
+"""The number of first epochs of a run that are not counted."""
 POLL = 0.02
 QUANTILES = (5, 50, 95)
 Runs = dict[int, list[EpochWork]]
-"""The epochs that count, by size."""
+"""The counted epochs, by size."""
 
 
 def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) -> Profile:
-    """Measures so many elements of the application's streams; ``say`` is told what is being done.
-    Raises ``UsageError`` where there are no streams, or too few elements for three sizes.
+    """Measures ``sample`` elements of the application's streams. ``say`` receives messages about
+    the progress. Raises ``UsageError`` if there are no streams, or too few elements for three
+    sizes.
     """
     if not app.streams:
         raise UsageError("There is no stream to take a sample of.", hint="Name one with --stream.")
@@ -68,7 +69,9 @@ def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) 
 
 
 def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
-    """The application over so many elements in epochs of a size, and its plan."""
+    """Runs the application over ``sample`` elements in epochs of ``size``. Returns the measurements
+    and the plan.
+    """
     recorder, enough, clock = Recorder(), threading.Event(), [time.process_time_ns()]
 
     def see(manifest: Manifest) -> None:
@@ -102,7 +105,9 @@ def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
 
 
 def _names(plan: Plan) -> dict[Name, str]:
-    """Nodes by their steps; of several of a kind with a number behind, as ``explain`` has them."""
+    """Returns the names of nodes: their step, with a number if several have it, as in
+    ``explain``.
+    """
     names: dict[Name, str] = {}
     counts: dict[str, int] = {}
     for number in plan.order:
@@ -121,7 +126,7 @@ def _stage(plan: Plan, name: Name) -> int:
 
 
 def _names_by_stage(plan: Plan, shares: dict[Name, float]) -> list[Name]:
-    """What was measured, stage by stage: readers, nodes, what is around them."""
+    """Returns the measured operators stage by stage: readers, nodes, work around nodes."""
     rank: dict[Name, int] = {number: i for i, number in enumerate(plan.order)}
     last = len(rank)
     return sorted(
@@ -133,7 +138,7 @@ def _names_by_stage(plan: Plan, shares: dict[Name, float]) -> list[Name]:
 
 
 def _rows(runs: Runs) -> dict[Name, float]:
-    """Rows of each operator for each element."""
+    """Returns the rows of each operator for each element."""
     elements = sum(e.elements for epochs in runs.values() for e in epochs)
     rows: dict[Name, float] = {}
     for epochs in runs.values():
@@ -158,7 +163,7 @@ def _cost(name: Name, shown: str, stage: int, runs: Runs, share: float) -> Cost:
 
 
 def _edges(runs: Runs, names: dict[Name, str], shares: dict[Name, float]) -> tuple[Edge, ...]:
-    """Each edge over the epochs that count."""
+    """Returns each edge over the counted epochs."""
     elements, sent_by_edge = 0, dict[tuple[Name, Name], Sent]()
     for epoch in (epoch for epochs in runs.values() for epoch in epochs):
         elements += epoch.elements
@@ -179,7 +184,7 @@ def _edges(runs: Runs, names: dict[Name, str], shares: dict[Name, float]) -> tup
 
 
 def _driver(runs: Runs) -> tuple[float, float]:
-    """The driver's side: us an epoch, ns an element."""
+    """Returns the driver's cost: us an epoch, ns an element."""
     line = Line()
     for epochs in runs.values():
         for epoch in epochs:
@@ -189,7 +194,7 @@ def _driver(runs: Runs) -> tuple[float, float]:
 
 
 def _epoch(measured_profile: Profile, size: int, epochs: Sequence[EpochWork]) -> Epoch:
-    """An epoch of a size, measured and predicted."""
+    """Returns the measured and the predicted cost of an epoch of this size."""
     elements = round(float(np.mean([e.elements for e in epochs])))
     measured = float(np.mean([e.ns + e.driver for e in epochs])) / 1e6
     return Epoch(size, len(epochs), measured, measured_profile.predict(elements))

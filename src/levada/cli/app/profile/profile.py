@@ -1,10 +1,10 @@
-"""What a profile says: of each operator a line a + b rows and quantiles of its cost, of each edge
-selectivity and bytes; and what follows for an epoch.
+"""The contents of a profile: the cost of each operator as a line a + b rows with quantiles, the
+selectivity and bytes of each edge, and predictions for epochs.
 
 B11 to B13 of BriskStream (Zhang et al., SIGMOD 2019, section 3.1: T_e, N, selectivities, the median
-of a sample), with a line in place of the constant T_e, since a row costs less in a large frame. The
-lines feed the model ``epochs`` (``placement/replicas/models``): there an operator is a stage, since
-stages are what runs apart.
+of a sample). A line replaces the constant T_e, since a row costs less in a large frame. The lines
+feed the model ``epochs`` (``placement/replication/throughput_models``), in which an operator is a
+stage, since stages run apart.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from levada.placement.replication.model_arrays import problem
 from levada.placement.replication.throughput_models import EPOCHS, Model, estimate
 
 CLOCK = 1.0
-"""GHz: cycles are ns."""
+"""GHz, so that cycles are ns."""
 MIN_NS_PER_ROW = 1e-6
-"""ns a row: a dataflow has no operator that costs nothing."""
+"""The least ns a row: every operator of a dataflow has a cost."""
 
 
 @frozen
 class Cost:
-    """CPU time of an operator: ``fixed`` (us an epoch) and ``each`` (ns a row); ``quantiles``: ns a
-    row in the epochs of each size, p5, p50, p95. ``rows``: for each element that is read.
+    """The CPU time of an operator: ``fixed`` us an epoch and ``each`` ns a row.
+
+    ``rows``: rows for each element that is read. ``quantiles``: ns a row in the epochs of each
+    size, as p5, p50, p95.
     """
 
     name: str
@@ -39,14 +41,14 @@ class Cost:
     quantiles: Mapping[int, tuple[float, float, float]]
 
     def predict_ns(self, elements: float) -> float:
-        """ns in an epoch of so many elements."""
+        """Returns the predicted ns in an epoch of so many elements."""
         return self.fixed * 1e3 + self.each * self.rows * elements
 
 
 @frozen
 class Edge:
-    """From an operator to another: rows for each row that the first takes in, and bytes of one.
-    ``rows``: for each element that is read.
+    """An edge between two operators. ``selectivity``: rows for each input row of the producer.
+    ``bytes``: of one row. ``rows``: for each element that is read.
     """
 
     producer: str
@@ -58,7 +60,9 @@ class Edge:
 
 @frozen
 class Epoch:
-    """CPU of an epoch of so many elements, ms: as it was in the mean, and as the lines have it."""
+    """The CPU time of an epoch of so many elements in ms: the mean of the ``measured`` epochs, and
+    the time ``predicted`` by the lines.
+    """
 
     elements: int
     epochs: int
@@ -68,7 +72,7 @@ class Epoch:
 
 @frozen
 class Profile:
-    """A profile; ``driver``: us an epoch and ns an element on the driver's side."""
+    """A profile. ``driver``: the driver's cost in us an epoch and ns an element."""
 
     elements: int
     costs: tuple[Cost, ...]
@@ -77,7 +81,9 @@ class Profile:
     epochs: tuple[Epoch, ...]
 
     def graph(self) -> Graph:
-        """The stages as a dataflow, an element of the streams being a tuple of its spout."""
+        """Returns the stages as a dataflow, in which an element of the streams is a tuple of the
+        spout.
+        """
         stages = sorted({cost.stage for cost in self.costs})
         stage_of = {cost.name: cost.stage for cost in self.costs}
         taken: dict[int, float] = {0: 1.0}
@@ -103,12 +109,12 @@ class Profile:
         )  # fmt: skip
 
     def _each(self, stage: int) -> float:
-        """ns of a stage for each element."""
+        """Returns the ns of a stage for each element."""
         return sum(cost.each * cost.rows for cost in self.costs if cost.stage == stage)
 
     def model(self, elements: float) -> Model:
-        """The model ``epochs`` for epochs of so many elements, in one process: what operators and
-        the driver take whatever comes is its overheads.
+        """Returns the model ``epochs`` for epochs of so many elements in one process. The fixed
+        costs of operators and driver are its overheads.
         """
         fixed = sum(cost.fixed for cost in self.costs) * 1e3
         stages = len({cost.stage for cost in self.costs})
@@ -116,7 +122,9 @@ class Profile:
         return Model(EPOCHS, elements, driver, fixed / stages, 0.0)
 
     def predict(self, elements: int) -> float:
-        """ms of CPU of an epoch of so many elements in one process, by the model ``epochs``."""
+        """Returns the ms of CPU of an epoch of so many elements in one process, by the model
+        ``epochs``.
+        """
         local_problem = problem(self.graph(), HERE)
         counts = np.ones((local_problem.operators, 1), np.int64)
         taken = estimate(self.model(elements), local_problem, counts).taken[0, 0]
@@ -124,4 +132,4 @@ class Profile:
 
 
 HERE = Machine("here", CLOCK, 64.0, ("here",), (1,), np.zeros((1, 1)), np.full((1, 1), 1e12))
-"""One place with one core, to which nothing is sent."""
+"""One place with one core and no network."""

@@ -1,9 +1,9 @@
-"""What epochs have cost, operator by operator: rows in and CPU time of each, rows and bytes of each
-edge.
+"""A record of the cost of epochs, operator by operator: input rows and CPU time of each, rows and
+bytes of each edge.
 
-An operator is a node of the plan, or one of what stands around the nodes of a stage: ``read S``
-(files, parsing, elements and their times) and ``around i`` (stage i's receiving, sending, state and
-results; 0 is the intake). So what all of them take is what a task takes.
+An operator is a node of the plan, or part of the work around the nodes of a stage. ``read S`` is
+files, parsing, elements and their times; ``around i`` is stage i's receiving, sending, state and
+results (0 is the intake). So the times of all operators add up to the time of a task.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from time import thread_time_ns
 from levada.core.frame import Frame
 
 Name = int | str
-"""A node by its number, or what is no node."""
+"""The number of a node, or the name of work around nodes."""
 
 
 @dataclass(slots=True)
 class Work:
-    """Rows in and ns, of one operator in one epoch; rows out."""
+    """The input rows, ns and output rows of one operator in one epoch."""
 
     rows: int = 0
     ns: int = 0
@@ -30,7 +30,7 @@ class Work:
 
 @dataclass(slots=True)
 class Sent:
-    """Rows and bytes that an operator got from another."""
+    """Rows and bytes from one operator to another."""
 
     rows: int = 0
     bytes: int = 0
@@ -38,8 +38,8 @@ class Sent:
 
 @dataclass(slots=True)
 class EpochWork:
-    """One epoch: elements read, what each operator did, and got from others; what the driver
-    took beside.
+    """One epoch: elements read, the work of each operator, rows along edges, and the driver's
+    time.
     """
 
     elements: int = 0
@@ -49,22 +49,22 @@ class EpochWork:
 
     @property
     def ns(self) -> int:
-        """What its tasks took."""
+        """Returns the ns of the epoch's tasks."""
         return sum(work.ns for work in self.work.values())
 
 
 class Recorder:
-    """Gathers epochs."""
+    """The records of epochs."""
 
     def __init__(self) -> None:
         self.epochs: list[EpochWork] = []
         self.now = EpochWork()
         self.counted = 0
-        """ns of this epoch that operators have: what is timed around these leaves it out."""
+        """ns of this epoch that operators have; the timers around them subtract it."""
 
     @contextmanager
     def time_operator(self, name: Name, rows: int = 0) -> Iterator[Work]:
-        """An operator's work, but for that of others within."""
+        """Times an operator's work, without the work of operators inside it."""
         work = self.now.work.setdefault(name, Work())
         work.rows += rows
         began, before = thread_time_ns(), self.counted
@@ -76,19 +76,19 @@ class Recorder:
             self.counted += spent
 
     def sent(self, producer: Name, consumer: Name, frame: Frame) -> None:
-        """Rows have come along an edge."""
+        """Adds the rows and bytes of a frame to an edge."""
         edge = self.now.edges.setdefault((producer, consumer), Sent())
         edge.rows += frame.n
         edge.bytes += sum(column.nbytes for column in frame.columns.values())
 
     def take(self, node: Name, inputs: Sequence[int], frames: Sequence[Frame | None]) -> int:
-        """The rows that a node gets from each of its inputs; how many there are."""
+        """Adds the rows that a node receives from its inputs, and returns their number."""
         for producer, frame in zip(inputs, frames, strict=False):
             if frame is not None:
                 self.sent(producer, node, frame)
         return sum(frame.n for frame in frames if frame is not None)
 
     def end_epoch(self) -> None:
-        """The epoch's tasks are done."""
+        """Ends the record of an epoch and begins the next one."""
         self.epochs.append(self.now)
         self.now = EpochWork()

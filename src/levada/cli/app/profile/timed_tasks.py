@@ -1,8 +1,9 @@
-"""The tasks of an epoch with a clock around each operator, in one process; what they do is what
-tasks do, so results are the same.
+"""The tasks of an epoch with a timer around each operator, in one process. They compute what other
+tasks compute, so results are the same.
 
-A clock is CPU time of the thread. What an operator takes from another one lazily (a join's pieces)
-is its own; what happens between operators is the stage's (``around``).
+The timer is the CPU time of the thread. Rows that an operator pulls lazily from another one (a
+join's pieces) count for the operator that pulls. Work between operators counts for the stage
+(``around``).
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from levada.runtime.task.stage_task import StageTask
 
 
 def reader(stream: str) -> str:
-    """The name of what reads a stream."""
+    """Returns the name of the reader of a stream."""
     return f"read {stream}"
 
 
 def around(stage: int) -> str:
-    """The name of what a stage does around its operators."""
+    """Returns the name of a stage's work around its operators."""
     return f"around {stage}"
 
 
 class TimedIntake(IntakeTask):
-    """An intake task whose work is written down."""
+    """An intake task whose work is recorded."""
 
     def __init__(self, context: EpochContext, recorder: Recorder) -> None:
         super().__init__(context)
@@ -43,7 +44,7 @@ class TimedIntake(IntakeTask):
         self.reading, self.coming = "", 0
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
-        """The blobs of this task."""
+        """Returns the blobs of this task."""
         with self.recorder.time_operator(around(0), sum(r.elements for r in payload.references)):
             return super().run(payload)
 
@@ -62,7 +63,9 @@ class TimedIntake(IntakeTask):
         return n
 
     def _first(self, coming: Iterator[tuple[PlanNode, Frame]]) -> tuple[PlanNode, Frame] | None:
-        """The next rows of a first node; its time is known before its name."""
+        """Returns the next rows of a first node. The time is measured before the node is
+        identified.
+        """
         recorder = Recorder()
         with recorder.time_operator("matching"):
             item = next(coming, None)
@@ -77,7 +80,7 @@ class TimedIntake(IntakeTask):
         return item
 
     def _local(self, node: PlanNode, frame: Frame) -> None:
-        """As ``stage_zero.local``."""
+        """Evaluates the local consumers of a node, as ``stage_zero.local`` does."""
         for consumer, rows in self.exchange.along(node, frame):
             target = self.plan.nodes[consumer.node]
             self.recorder.sent(node.id, target.id, rows)
@@ -89,7 +92,7 @@ class TimedIntake(IntakeTask):
 
 
 class TimedStage(StageTask):
-    """A stage's task whose work is written down."""
+    """A stage's task whose work is recorded."""
 
     def __init__(
         self, context: EpochContext, plan: Plan, stage: int, partition: int, *, recorder: Recorder
@@ -99,7 +102,7 @@ class TimedStage(StageTask):
             super().__init__(context, plan, stage, partition)
 
     def run(self, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
-        """The blobs for the next stage, or the outcome."""
+        """Returns the blobs for the next stage, or the outcome."""
         with self.recorder.time_operator(around(self.stage)) as work:
             sent = super().run(blobs)
         work.rows += self.touched
@@ -123,13 +126,13 @@ class TimedStage(StageTask):
 
 
 class TimedExecutor:
-    """Runs a job in this process, as the ``LocalExecutor`` does."""
+    """An executor that runs a job in this process, as the ``LocalExecutor`` does."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes of ``job``."""
+        """Returns the outcomes of ``job``."""
         context = decode_context(job.context)
         sent: list[tuple[int, Blob]] = []
         for data in job.payloads:
@@ -146,8 +149,8 @@ class TimedExecutor:
 
 
 class TimedEngine(Engine):
-    """An engine in this process, of one partition, whose work is written down. ``options``: those
-    of ``Engine``.
+    """An engine in this process, with one partition, whose work is recorded. ``options``: those of
+    ``Engine``.
     """
 
     def __init__(self, recorder: Recorder, **options: Any) -> None:

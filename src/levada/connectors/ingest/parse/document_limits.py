@@ -35,26 +35,26 @@ from levada.kernels.nesting_depth import CLOSES, OPENS, WIDTH, descend
 DEEPEST = 500  # levels of brackets or elements in a document, of triples within triples in a line
 BLOCK = 1 << 20
 ENTITY = 1 << 16  # bytes that one entity expands to
-GROWTH = 20  # bytes that entities expand to in all, a byte of the document, beside the first block
+GROWTH = 20  # bytes of all entities after expansion, by bytes of the document after the first block
 
 _ENTITIES = re.compile(rb'<!ENTITY\s*(?:%\s*)?([\w.:-]{1,250})\s+"([^"]*)"\s*>')
 _USES = re.compile(rb"&([\w.:-]{1,250});")
 _DECLARED = b"<!ENTITY"
 DIRECTION = "A literal with a base direction (RDF 1.2) is not taken."
 TRIPLE = "A triple as a term (RDF 1.2) is not taken."
-_OVERLAP = 200  # bytes of the block before, in which the word may begin
-# JSON-LD's and RDF/XML's base directions, some of which the parser drops, with what they are of
+_OVERLAP = 200  # bytes of the previous block in which the word may begin
+# base directions of JSON-LD and RDF/XML, some of which the parser drops, with their context
 _DIRECTED = re.compile(
     rb'"@direction"\s*(?:[^\s:]|:\s*[^\sn])'
     rb'|"@language"\s*:\s*"[\w-]+--(?:ltr|rtl)"|"[\w-]+--(?:ltr|rtl)"\s*:'
 )
 _ITS = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/2005/11/its["']""")
 _DIR = re.compile(rb"""([\w.-]+):dir\s*=\s*["']""")
-_OTHER = b""  # every byte that a mode does not name
+_OTHER = b""  # all bytes without an entry in a mode
 Rules = Mapping[int, Mapping[bytes, int]]
 
 
-# an answer, not an error: it becomes a dead letter or a SourceError
+# not named as an error: it becomes a dead letter or a SourceError
 class Malformed(Exception):  # noqa: N818
     """The fault of an ill-formed document, and its place (from 1; 0: unknown)."""
 
@@ -130,7 +130,7 @@ def _turtle() -> Rules:
     }  # fmt: skip
     rules: dict[int, Mapping[bytes, int]] = {
         0: plain,
-        1: {b"<": 0 | OPENS, b">": 0, _OTHER: 2},  # behind <: a triple, or an IRI
+        1: {b"<": 0 | OPENS, b">": 0, _OTHER: 2},  # after <: a triple, or an IRI
         2: {b">": 0, _OTHER: 2},
         3: {**plain, b">": 0 | CLOSES},
         16: {b"\r\n": 0, _OTHER: 16},
@@ -191,7 +191,7 @@ class Bounded:
         self._block, self._at = b"", 0
         self._size, self._lines = 0, 0  # bytes and line ends before the block
         self._entities = Entities() if form == "rdf" else None
-        self._its: tuple[set[bytes], set[bytes]] = set(), set()  # prefixes: declared, with dir
+        self._its: tuple[set[bytes], set[bytes]] = set(), set()  # prefixes: all, and those with dir
 
     def read(self, size: int = -1) -> bytes:
         """Returns at most ``size`` bytes; none at the end."""
@@ -255,8 +255,8 @@ class Entities:
     def __init__(self) -> None:
         self._size: dict[bytes, int] = {}
         self._expanded = 0
-        self._typed = False  # it has a document type declaration, without which none is taken
-        self._end = b""  # of the block before, where a declaration may begin
+        self._typed = False  # whether there is a document type declaration
+        self._end = b""  # the end of the previous block, in which a declaration may begin
 
     def check(self, block: bytes, before: int) -> None:
         """Checks the next block, after ``before`` bytes. Raises ``Malformed``."""

@@ -43,7 +43,7 @@ from levada.kernels.text.xxh3 import identify_slices, schedule
 
 Opener = Callable[[], IO[bytes]]
 CHUNK = 100_000  # statements
-LARGEST = 1_000_000_000  # bytes of N-Quads that one element may have, and all messages of a chunk
+LARGEST = 1_000_000_000  # the most bytes of N-Quads in an element, and in all messages of a chunk
 PARSERS = {
     "nt": ox.RdfFormat.N_TRIPLES,
     "nq": ox.RdfFormat.N_QUADS,
@@ -56,7 +56,7 @@ _SHOWN = 500
 _PLACE = re.compile(
     r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
 )
-_SEARCHED = 64 << 20  # bytes of a document in which the place of a refused statement is sought
+_SEARCHED = 64 << 20  # bytes of a document in which a refused statement is located
 _RDF_12 = re.compile(
     rb"""\"{3}(?:[^"\\]|\\.|"(?!""))*+\"{3} | \'{3}(?:[^'\\]|\\.|'(?!''))*+\'{3}
        | "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | <[^<>"\s]*> | \#[^\r\n]* | \\.
@@ -92,7 +92,7 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
                 yield _rename(text, names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
-    except MemoryError:  # its parser's buffer is full
+    except MemoryError:  # the parser's buffer is full
         raise Malformed("it has a term of more than 16 MB, or ends nowhere") from None
 
 
@@ -195,7 +195,7 @@ def fault_of(fault: Malformed) -> str:
 
 def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
     if form == "jelly":
-        # here: nobody pays for its import who has no Jelly
+        # imported here: few streams are Jelly
         from levada.connectors.ingest.parse.jelly import jelly_quads
 
         return jelly_quads(file)
@@ -210,14 +210,14 @@ def _type_maps(file: Bounded, base: str) -> Iterator[ox.Quad]:
     text = b"".join(iter(file.read, b""))
     try:
         rewritten = nest_ids(text)
-    except ValueError:  # which its parser says with the place
+    except ValueError:  # the parser reports it with its place
         rewritten = text
     try:
         yield from ox.parse(rewritten, format=ox.RdfFormat.JSON_LD, base_iri=base or None)
     except SyntaxError as error:
         if rewritten is text:
             raise
-        raise SyntaxError(error.msg) from None  # its place is one of the other text
+        raise SyntaxError(error.msg) from None  # the place is in the rewritten text
 
 
 def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
@@ -275,7 +275,7 @@ def _xml_place(opened: Opener) -> tuple[int, int]:
             expat.ParserCreate().ParseFile(file)
         except expat.ExpatError as error:
             return error.lineno, error.offset + 1
-        except (LookupError, ValueError):  # an encoding that expat does not read
+        except (LookupError, ValueError):  # an encoding that expat does not support
             pass
     return 0, 0
 

@@ -79,7 +79,7 @@ def read_line(
 
 
 def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_power: int) -> Row | None:
-    text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
+    text = text.removeprefix(BOM_UTF8)  # some editors write a byte order mark
     if not timed:
         if _VERSION.match(text):
             raise Refused(VERSION)
@@ -129,7 +129,7 @@ def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
 
 def _quad(text: bytes, quads: bool) -> ox.Quad | None:
     """Parses a line by pyoxigraph."""
-    if text.count(b"<<") > DEEPEST:  # its terms are freed one call a level
+    if text.count(b"<<") > DEEPEST:  # its terms are freed recursively
         raise Refused(f"Triples within triples more than {DEEPEST} levels deep are not taken.")
     try:
         statements = list(
@@ -145,7 +145,7 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
         raise Refused(
             f"Malformed {where if where.startswith('between') else 'at ' + where}."
         ) from None
-    except MemoryError:  # its parser's buffer is full
+    except MemoryError:  # the parser's buffer is full
         raise Refused(
             f"It has {len(text)} bytes, and a line of more than 16 MB is read only if all its "
             "terms are written plainly."

@@ -112,8 +112,8 @@ def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
         options, frames = get_options_and_frames(cast(IO[bytes], _InBlocks(file)))
         decoder = Decoder(_Terms(options))
         yield from filter(None, chain.from_iterable(map(decoder.iter_rows, frames)))
-    # What pyjelly raises for bytes that are not Jelly, or Jelly that it does not read, which it
-    # says by NotImplementedError.
+    # pyjelly's errors for bytes that are not Jelly; NotImplementedError is for unsupported
+    # features of Jelly.
     except (
         JellyConformanceError,
         DecodeError,

@@ -34,7 +34,7 @@ class Facets(NamedTuple):
 
 
 _OTHER = Facets(Kind.OTHER)
-_DIGITS = 18  # what an int64 mantissa holds for certain
+_DIGITS = 18  # digits that always fit into an int64 mantissa
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -110,7 +110,7 @@ def _integer(lexical: str, name: str) -> Facets:
         return _OTHER
     least, greatest = _RANGES[name]
     size = _significant(lexical)
-    # Beyond 20 digits every bound is passed; int() is kept off texts of any length.
+    # Numbers with more than 20 digits exceed every bound; int() never sees texts of any length.
     value = int(lexical) if size <= 20 else (-(10**20) if lexical.startswith("-") else 10**20)
     if (least is not None and value < least) or (greatest is not None and value > greatest):
         return _OTHER

@@ -115,7 +115,7 @@ def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messag
     starts: Longs = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
     joined = b"".join(text + b"\n" for text in texts)
-    relocated = replace(messages, starts=starts)  # at other places of another text
+    relocated = replace(messages, starts=starts)  # at their places in the new text
     bad = [(int(starts[k]), reason, messages.text(data, k)) for k, reason in faults]
     return np.frombuffer(joined, np.uint8), relocated, bad
 

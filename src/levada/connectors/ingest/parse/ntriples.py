@@ -259,7 +259,7 @@ def _settle(buffer: Bytes, columns: _Columns, n: int) -> int:
         try:
             value = text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode())
         except Exception:
-            columns.kind[0, row] = 0  # ``_judge`` tells why
+            columns.kind[0, row] = 0  # ``_judge`` reports why
             refusals += 1
         else:
             _set_value(columns, row, value)
@@ -282,8 +282,8 @@ def text_facets(text: str) -> Facets:
     tail = text[close + 1 :]
     if tail.startswith("@"):
         return Facets(Kind.LANG)
-    # An escape in a lexical form with a value would be ill-typed either way: no such form holds a
-    # character that needs one.
+    # A lexical form with an escape has no value in any case: valid forms of typed literals
+    # contain no character that needs one.
     return facets_of(text[1:close], tail[3:-1] if tail else STRING)
 
 

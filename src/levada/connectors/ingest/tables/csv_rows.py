@@ -154,5 +154,5 @@ def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: in
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
     if frame.height != records:
         raise ValueError(f"the reader finds {frame.height} rows in it")
-    frame.columns = list(needed)  # Polars gives a column without a name one
+    frame.columns = list(needed)  # Polars invents a name for an empty one
     return frame

@@ -28,9 +28,9 @@ from levada.core.array_types import Bytes, Longs
 from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
 
 NOT_JSON = "not a JSON object"
-_DELETE = 127  # a character that no name of a column has
+_DELETE = 127  # a character that no column name contains
 HALF = "an escape is a surrogate without its other half, which is not a character"
-# Polars reads a high surrogate without its low one as U+0000
+# Polars reads an unpaired high surrogate as U+0000
 _HALF = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))"
 )

@@ -39,7 +39,7 @@ from levada.core.text_columns import join_lines
 
 Times = npt.NDArray[np.int64]
 _UNSAFE = r"[^A-Za-z0-9._~-]"
-_NO_IRI = r"[\x00-\x20<>]"  # what could end an IRI, or its line
+_NO_IRI = r"[\x00-\x20<>]"  # characters that could end an IRI, or its line
 
 
 def mapped_of(
@@ -96,7 +96,7 @@ def _map_rows(
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
-        times=distinct(times),  # a row without a triple is nothing in a window
+        times=distinct(times),  # a row without a triple does not count in a window
         alone=alone,
         unit=unit,
         blank=rows.blank,
@@ -145,7 +145,7 @@ def _part(part: Part, kind: str) -> pl.Expr:
         return pl.lit(part.text)
     value = _lexical(part.text, kind)
     match part.how:
-        # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        # a blank keeps the IRI malformed, so that a value cannot inject triples
         case "whole":
             return value.str.replace_all(_NO_IRI, " ")
         case "iri":

@@ -154,7 +154,7 @@ def _open(data: Bytes, messages: Messages, separator: int) -> Longs:
 
 def _is_open(data: Bytes, messages: Messages, number: int, separator: int) -> bool:
     start, stop = int(messages.starts[number]), int(messages.starts[number + 1])
-    # a letter behind it is a record of its own, unless a quote is open
+    # an appended letter is a new record, unless a quote is open
     alone = np.concatenate([data[start:stop], np.frombuffer(b"x\n", np.uint8)])
     first, _, _, _ = scan_records(alone, separator)
     return not len(first) or int(first[-1]) != stop - start

@@ -35,7 +35,7 @@ from levada.core.event_time import MAX, MIN
 from levada.kernels.text.timestamps import instants
 
 Times = npt.NDArray[np.int64]
-_CALENDAR = 1 << 52  # ms: times beyond that no calendar of zones knows
+_CALENDAR = 1 << 52  # ms: the largest time that time zones support
 
 
 def row_times(
@@ -183,7 +183,7 @@ def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
 
     dated = np.zeros(len(off), np.bool_)
     for digits in (4, 5, 6):  # of the year
-        before = byte_at(off + digits - 1)  # of a number it is the e of its exponent
+        before = byte_at(off + digits - 1)  # in a number it may be the e of the exponent
         dated |= (length > digits) & (byte_at(off + digits) == ord("-")) & (before <= ord("9"))
     end = off + length
     sign = byte_at(end - 6)

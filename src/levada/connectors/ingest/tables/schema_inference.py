@@ -49,8 +49,8 @@ _DOUBLE = r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?IN
 _BOOLEAN = r"(?i)^\s*(?:true|false)\s*$"
 _EPOCHS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _1990, _2100 = 631_152_000, 4_102_444_800  # s
-_NUMBERED = re.compile(r"column_[0-9]+_*")  # as pandas' index, which it writes without a name
-_UNSAID = re.compile(r"[:;,]|^\s*$")  # names that no schema= can hold
+_NUMBERED = re.compile(r"column_[0-9]+_*")  # as in pandas' index, which has no name in the file
+_UNSAID = re.compile(r"[:;,]|^\s*$")  # names that schema= cannot express
 
 
 @frozen
@@ -190,7 +190,7 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> InferredSchema:
     header = [name.strip() for name in rows[0]] if rows else []
     _check_header(path, header)
     names = number_names(header)
-    # a quoted field may hold the line at which the tail was cut
+    # the tail may begin within a quoted field
     records = rows[1:] + [row for row in _rows(tail, separator) if len(row) == len(names)]
     records = [row for row in records if len(row) == len(names)]
     if not records:
@@ -338,7 +338,7 @@ def _with_times(inferred: InferredSchema, config: StreamConfig) -> InferredSchem
         notes.append(f"The times of {name} could also be {alike[0].time_format}.")
     if _zoneless(inferred, name, way):
         notes.append(f"The times of {name} name no zone: they are taken for {config.zone}.")
-    # days as 20240301 are texts that a format reads
+    # a time format reads days such as 20240301 as texts
     types = inferred.types | ({name: "string"} if way.time_format else {})
     return replace(
         inferred,
@@ -357,9 +357,9 @@ def _ways(inferred: InferredSchema, name: str, config: StreamConfig) -> Iterator
     if not len(seen) or inferred.types[name] == "boolean":
         return
     if inferred.types[name] in ("integer", "double") and not config.time_format:
-        whole = inferred.types[name] == "integer"  # 0.5, 1.0, .. are hardly ms, whatever their name
+        whole = inferred.types[name] == "integer"  # 0.5, 1.0, .. are hardly ms
         unit = config.unit if config.unit != "ms" else _unit(seen, name if whole else "")
-        unit = unit or ("ms" if config.time == f"field:{name}" else "")  # who names it knows
+        unit = unit or ("ms" if config.time == f"field:{name}" else "")  # as the user has named it
         if unit:
             yield replace(config, unit=unit)
         return

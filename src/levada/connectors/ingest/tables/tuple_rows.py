@@ -180,7 +180,7 @@ def raw_rows(
     if config.time_field is not None and config.time_field not in needed:
         needed.append(config.time_field)
     if said := config.beside_columns:
-        needed = [name for name in needed if name not in said] or [""]  # rows have columns
+        needed = [name for name in needed if name not in said] or [""]  # a table needs a column
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
     return json_rows(chunk.data, needed, reference, config.time_field)
@@ -227,11 +227,11 @@ def _row_text(frame: pl.DataFrame, row: int) -> str:
 
 def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
     """Casts a column to its type; marks values that do not fit in ``rows.wrong``."""
-    values = rows.table.get_column(name).alias("")  # Polars takes ^a$ for a pattern
+    values = rows.table.get_column(name).alias("")  # Polars interprets ^a$ as a pattern
     if kind == "string":
         return values.cast(pl.String())
     cast = _as_type(values, kind)
-    # a cast adds nulls, if it changes their number
+    # a cast that fails adds nulls
     if cast is values or cast.null_count() == values.null_count():
         return cast
     lost = cast.is_null() & values.is_not_null()

@@ -34,7 +34,7 @@ def compute_apart(rows: RawRows, work: Work[_T]) -> _T:
         if not _is_of_rows(error):
             raise
         first = rows.take(np.arange(min(rows.table.height, 1)))
-        work(_with_nulls(first, [0]))  # raises where nulls would not help
+        work(_with_nulls(first, [0]))  # raises if nulls do not help
         faults = _faults(rows, work, 0, rows.table.height)
         if not faults:
             raise

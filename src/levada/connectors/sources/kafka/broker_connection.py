@@ -29,7 +29,7 @@ from levada.core.array_types import Bytes
 from levada.kernels.kafka.records import OVER
 
 PATIENCE = 10.0  # s for an answer
-MAX_REPLY_BYTES = 16 << 20  # bytes of an answer that is no data
+MAX_REPLY_BYTES = 16 << 20  # the most bytes of an answer without data
 
 
 def address_of(server: str) -> tuple[str, int]:

@@ -20,10 +20,10 @@ from levada.kernels.kafka.records import OVER
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 STREAMS = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
 MAX_BATCH_BYTES = (1 << 31) - 1
-"""Bytes of a batch's records at most: Kafka counts them in 32 bits."""
+"""The most bytes of a batch's records: Kafka counts them in 32 bits."""
 _JAVA = b"\x82SNAPPY\0"
 _JAVA_HEAD = 16
-_GUESS = 6  # how much longer it is than it was packed
+_GUESS = 6  # the estimated ratio of unpacked to packed size
 
 
 class PackedError(Exception):
@@ -113,7 +113,7 @@ def _snappy(block: memoryview) -> Bytes:
         size |= (c & 127) << 7 * k
         if c < 128:
             break
-    if size > min(MAX_BATCH_BYTES, 64 * len(block) + 64):  # Snappy makes 64 bytes of three at most
+    if size > min(MAX_BATCH_BYTES, 64 * len(block) + 64):  # Snappy makes at most 64 bytes of three
         raise ValueError("a block of Snappy says a size that it cannot have")
     data = pa.Codec("snappy").decompress(pa.py_buffer(block), size)
     return np.frombuffer(data, np.uint8)

@@ -43,9 +43,9 @@ from levada.kernels.kafka.records import MIN_RECORD_BYTES, NO_TIME, OVER, join_v
 from levada.kernels.text.byte_ops import parsing_room
 
 Table = npt.NDArray[np.int64]  # a row a batch, by the columns of the kernel
-CODEC, APPENDED, TRANSACTIONAL, CONTROL = 7, 8, 16, 32  # of attributes
-CORRUPT = 2  # an error's code
-_KIND = 7  # where a marker says what it is: behind five numbers of a byte, and its version
+CODEC, APPENDED, TRANSACTIONAL, CONTROL = 7, 8, 16, 32  # bits of attributes
+CORRUPT = 2  # error code
+_KIND = 7  # the offset of a marker's kind: after five one-byte numbers and its version
 _ABORT = b"\0\0"
 
 

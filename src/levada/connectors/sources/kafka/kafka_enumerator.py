@@ -30,23 +30,23 @@ from levada.connectors.sources.splits import OffsetSplit, document_id
 from levada.core.pending_requests import mark_pending
 from levada.errors import LostError, SourceError, near
 
-PATIENCE = 30.0  # s, at the first look
-BUSY_INTERVAL = 0.01  # s, while a message has come within ``BUSY`` s
+PATIENCE = 30.0  # s, for the first look
+BUSY_INTERVAL = 0.01  # s between looks, until ``BUSY`` s after the last message
 IDLE_EVERY = 0.05  # s
 BUSY = 1.0
 REFRESH = 5.0  # s
-SHORT = 0.3  # s that a look waits for an answer once the engine runs
-ANEW = 2.0  # s between clients while a broker is away
-TIMEOUT = 10.0  # s after which a question is asked anew
-RETRY_PAUSE = 0.2  # s until a broker that is not ready is asked again
+SHORT = 0.3  # s that a look waits for an answer while the engine runs
+ANEW = 2.0  # s between new clients while a broker is away
+TIMEOUT = 10.0  # s after which a request is repeated
+RETRY_PAUSE = 0.2  # s until a broker that is not ready gets another request
 NOT_READY = (5, 6, 9, 56, 74, 75, 78)
-"""What a broker says of a partition that it is about to lead, or leads no more: it has just
-started, or knows less yet than before it was killed (error codes of Kafka's protocol).
+"""Error codes of a broker that leads a partition soon or no longer: it has just started, or lags
+behind its state before a crash.
 """
 PIECE = 200_000
-"""Offsets of a reference at most: pieces of a partition are read in parallel when there is much."""
-NONE = -1  # the offset of a time that no message has reached
-BYTES = 256  # of a message of which nothing is known
+"""The most offsets of a reference: tasks read pieces of a large partition in parallel."""
+NONE = -1  # the offset for a time after all messages
+BYTES = 256  # the assumed size of a message
 
 Asked = Mapping[Any, "Future[Any]"]
 
@@ -262,7 +262,7 @@ class KafkaSource:
                 except (self._library.KafkaException, TimeoutError) as error:
                     self._is_away(error, first=True)
                     raise
-                # -1: no message is as late
+                # -1: the time is after all messages
                 self._starts = {p: at if at >= 0 else self._ends[p] for p, at in offsets.items()}
 
     def _refresh(self, patience: float, *, first: bool = False) -> None:
@@ -373,7 +373,7 @@ def _shares(left: Mapping[str, int], rows: int) -> dict[str, int]:
     {'0': 6, '1': 2}
     """
     shares: dict[str, int] = {}
-    open_ = sorted(left.items(), key=lambda pair: pair[1])  # the small ones leave room for others
+    open_ = sorted(left.items(), key=lambda pair: pair[1])  # the others get the rest of small ones
     for k, (partition, n) in enumerate(open_):
         share = min(n, -(-rows // (len(open_) - k)))
         if share > 0:

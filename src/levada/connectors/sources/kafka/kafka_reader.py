@@ -32,7 +32,7 @@ MAX_CONNECTIONS = 64  # connections of a process
 
 
 class KafkaReader:
-    """Reads the ranges of one stream in this process; made by ``of``."""
+    """The reader of the ranges of one stream in this process; made by ``from_config``."""
 
     def __init__(self, config: StreamConfig) -> None:
         assert config.kafka is not None, "the stream is a topic"
@@ -73,7 +73,7 @@ class KafkaReader:
             try:
                 return partition.records(start, reference.stop, more=True), lost
             except GoneError as gone:
-                if gone.first <= start <= gone.behind:  # it is there: who leads does not know yet
+                if gone.first <= start <= gone.behind:  # the offset exists: the leader lags behind
                     if time.monotonic() > until:
                         raise AwayError(f"The broker does not answer: {gone}.") from None
                     time.sleep(RETRY_PAUSE)

@@ -48,17 +48,15 @@ from levada.errors import AwayError, SourceError
 from levada.kernels.kafka.record_batches import FIRST
 
 PATIENCE = 10.0  # s without a message
-BROKER_WAIT_MS = 200  # ms that a broker waits for something to come
-ANSWER_BYTES = 4 << 20  # bytes of an answer, or one batch
-RETRY_PAUSE = 0.05  # s before it is tried again
-_GONE = 1  # an error's code: the offset is out of range
-TRIES = 3  # of reading a batch that arrives damaged
+BROKER_WAIT_MS = 200  # ms that a broker waits for new messages
+ANSWER_BYTES = 4 << 20  # the most bytes of an answer, unless a batch is larger
+RETRY_PAUSE = 0.05  # s before a retry
+_GONE = 1  # error code: the offset is out of range
+TRIES = 3  # to read a damaged batch
 _FINAL = {17, 29, 35, 76}
-"""Codes of what stays as it is: a topic that cannot be, one that is not for us, a request or a
-codec that is not known.
-"""
+"""Codes of permanent errors: an invalid topic, no permission, an unknown request or codec."""
 Damaged = tuple[int, int, DamagedBatchError]
-"""Offsets from the first to behind the last, and why they cannot be read."""
+"""The range of damaged offsets (end exclusive), and the error."""
 
 
 class GoneError(Exception):
@@ -110,7 +108,7 @@ class Partition:
                 answer, rest = rest or self._answer(at, stop), None
             except DamagedBatchError as damage:
                 behind = min(max(damage.behind, at + step), stop)
-                first, _, why = damaged.pop() if step > 1 else (at, at, damage)  # it goes on
+                first, _, why = damaged.pop() if step > 1 else (at, at, damage)  # damage continues
                 damaged.append((first, behind, why))
                 at, step = behind, 1 if damage.behind else 2 * step
                 continue
@@ -145,7 +143,7 @@ class Partition:
             if batches.behind > at:
                 self._heard = time.monotonic()
                 return batches
-            if len(data):  # the beginning of one only, or of what was read before
+            if len(data):  # an incomplete batch, or batches before ``at``
                 size = min(2 * size, 1 << 30)
             elif end >= stop:
                 return None
@@ -164,21 +162,21 @@ class Partition:
             size=size,
         )
         answer = self._open().ask(FETCH, body)
-        answer.i32()  # throttled so long
+        answer.i32()  # throttle time
         _check(answer.i16())
-        answer.i32()  # the session
+        answer.i32()  # session
         for _ in range(answer.i32()):
             answer.text()
             for _ in range(answer.i32()):
                 return self._of_partition(answer)
-        return answer.data[:0], -1, []  # it is throttled
+        return answer.data[:0], -1, []  # throttled
 
     def _of_partition(self, answer: Answer) -> tuple[Bytes, int, list[tuple[int, int]]]:
         answer.i32()
         _check(answer.i16())
         high, stable, _ = answer.i64(), answer.i64(), answer.i64()
         aborted = [(answer.i64(), answer.i64()) for _ in range(answer.i32())]
-        answer.i32()  # a replica that is nearer
+        answer.i32()  # preferred replica
         return answer.blob(), stable if self._committed else high, aborted
 
     def _handle_error(self, trouble: BrokerError | None, at: int) -> None:
@@ -213,7 +211,7 @@ class Partition:
     def _offset(self, of_time: int) -> int:
         body = offsets_body(self._kafka.topic, self._number, of_time, committed=self._committed)
         answer = self._open().ask(LIST_OFFSETS, body)
-        answer.i32()  # throttled so long
+        answer.i32()  # throttle time
         for _ in range(answer.i32()):
             answer.text()
             for _ in range(answer.i32()):

@@ -66,7 +66,7 @@ def _keys(records: Records, there: Longs) -> list[str | None]:
 def _headers(records: Records) -> dict[int, Headers]:
     """Returns the headers of the records that have some, by their numbers."""
     more = records.more.reshape(-1, 4)
-    some = np.flatnonzero(more[:, 3] > 1)  # none is a count of one byte
+    some = np.flatnonzero(more[:, 3] > 1)  # a count of one byte is 0
     read: dict[bytes, Headers] = {}
     headers = {}
     for k, (place, size) in zip(some.tolist(), more[some, 2:].tolist(), strict=True):

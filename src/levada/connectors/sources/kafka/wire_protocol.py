@@ -36,8 +36,8 @@ API_VERSIONS = Kind(18, 0)
 SASL_AUTHENTICATE = Kind(36, 0)
 
 EARLIEST, LATEST = -2, -1  # as times of LIST_OFFSETS
-NONE = -1  # of brokers
-UNKNOWN = 3  # an error's code: no such topic or partition
+NONE = -1  # no broker
+UNKNOWN = 3  # error code: no such topic or partition
 
 
 class BrokerError(Exception):  # it never leaves this folder
@@ -143,14 +143,14 @@ def metadata_body(topic: str) -> bytes:
 
 def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
     """Returns host and port of the broker that leads a partition."""
-    answer.i32()  # throttled so long
+    answer.i32()  # throttle time
     brokers = {}
     for _ in range(answer.i32()):
         node, host, port = answer.i32(), answer.text(), answer.i32()
-        answer.text()  # its rack
+        answer.text()  # rack
         brokers[node] = host, port
-    answer.text()  # the cluster
-    answer.i32()  # its controller
+    answer.text()  # cluster
+    answer.i32()  # controller
     code, leader = UNKNOWN, NONE
     for _ in range(answer.i32()):
         code, leader = _leader_in(answer, partition)
@@ -163,12 +163,12 @@ def _leader_in(answer: Answer, partition: int) -> tuple[int, int]:
     """Returns the error and the leader of a partition, from a topic's metadata."""
     code = answer.i16()
     answer.text()
-    answer.i8()  # whether it is Kafka's own
+    answer.i8()  # whether it is internal
     leader_or_error = (code or UNKNOWN, NONE)
     for _ in range(answer.i32()):
         error, number, leader = answer.i16(), answer.i32(), answer.i32()
-        answer.i32()  # its epoch
-        for _ in range(3):  # replicas: all, in step, away
+        answer.i32()  # leader epoch
+        for _ in range(3):  # replicas: all, in sync, offline
             for _ in range(answer.i32()):
                 answer.i32()
         if number == partition:

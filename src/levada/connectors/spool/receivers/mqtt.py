@@ -27,10 +27,10 @@ from levada.core.checkpoint_files import create
 from levada.core.clock import CLOCK
 from levada.errors import SourceError
 
-FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 1, 32  # s between two tries
-ALIVE = 30  # s without a word after which the broker is asked whether it is there
-FOREVER = 0xFFFFFFFF  # s that the session lasts, if the broker lets it
-BRIEFLY = 600  # s; of a checkpoint that goes with its engine
+FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 1, 32  # s between two attempts
+ALIVE = 30  # s of silence after which the broker is pinged
+FOREVER = 0xFFFFFFFF  # s that the session lasts, if the broker allows it
+BRIEFLY = 600  # s, for a temporary checkpoint
 MARK = "subscribed"
 
 
@@ -41,7 +41,7 @@ class MqttReceiver:
         self._line, self._feed = line, line.feed
         self._paho = _library()
         self._lock = threading.Lock()
-        self._connection = 0  # which one it is; 0: none
+        self._connection = 0  # the number of the connection; 0: none
         self._made = 0
         self._refused = False
         self._identity = f"{self._feed.topic}\0{self._feed.qos}\0{line.identity}\0{line.stream}"
@@ -138,7 +138,7 @@ class MqttReceiver:
     def _on_disconnect(self, client: Any, _: Any, __: Any, reason: Any, ___: Any) -> None:
         with self._lock:
             self._connection = 0
-        if not self._refused:  # which has said more
+        if not self._refused:  # else the refusal was reported
             self._line.down(f"the connection was lost ({reason})")
 
     def _on_message(self, client: Any, _: Any, message: Any) -> None:
@@ -147,7 +147,7 @@ class MqttReceiver:
             return
         now = CLOCK()
         receipt = (self._connection, message.mid, message.qos)
-        said = getattr(message, "properties", None)  # of MQTT 5
+        said = getattr(message, "properties", None)  # MQTT 5
         headers = getattr(said, "UserProperty", ())
         fault = client.fault
         try:
@@ -164,7 +164,7 @@ def _lenient(client: type[Any]) -> type[Any]:
     """
 
     class LenientClient(client):  # type: ignore[misc]
-        fault = ""  # of the message that is given to ``on_message``
+        fault = ""  # of the message for ``on_message``
 
         def _handle_publish(self) -> Any:
             try:
@@ -172,7 +172,7 @@ def _lenient(client: type[Any]) -> type[Any]:
             except Exception as error:
                 packet = bytes(self._in_packet["packet"])
                 behind = 2 + int.from_bytes(packet[:2], "big")  # the topic
-                behind += 2 if self._in_packet["command"] & 6 else 0  # a number, but of QoS 0
+                behind += 2 if self._in_packet["command"] & 6 else 0  # packet number, not in QoS 0
                 self._in_packet["packet"] = packet[:behind] + b"\0"  # without properties
                 self.fault = f"its properties cannot be read: {reason(error)}"
                 try:

@@ -15,7 +15,7 @@ from levada.connectors.spool.feed_spool import Line
 from levada.connectors.spool.message_log import Message
 from levada.errors import SourceError
 
-FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0  # s between two tries
+FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0  # s between two attempts
 OPENING, ENDING = 10.0, 2.0  # s
 LARGEST = 64 << 20  # bytes of a message
 CLOSED = "the connection was closed"
@@ -66,9 +66,9 @@ class Puller:
                 self._connection.listen()
             except RefusedError as error:
                 why, refused = str(error), True
-            except SourceError as error:  # no password: it may be there later
+            except SourceError as error:  # no password: it may appear later
                 why, refused = error.message, True
-            except Exception as error:  # whatever the library raises: it is asked for again
+            except Exception as error:  # any error of the library leads to a retry
                 why = str(error) or type(error).__name__
             if self._stopped.is_set():
                 return
@@ -87,7 +87,7 @@ def authorization(feed: FeedConfig) -> dict[str, str]:
     if feed.user:
         both = base64.b64encode(f"{feed.user}:{secret}".encode()).decode()
         return {"Authorization": f"Basic {both}"}
-    if not _TOKEN.fullmatch(secret):  # libraries would say it
+    if not _TOKEN.fullmatch(secret):  # libraries would print it
         raise SourceError("The password is no token: it has blanks, or characters beyond ASCII.")
     return {"Authorization": f"Bearer {secret}"}
 

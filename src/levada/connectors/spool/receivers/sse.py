@@ -39,7 +39,7 @@ _ALIVE = [
 _TEMPORARY = (408, 425, 429)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _ID = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
-LONGEST_ID = 4096  # characters; a header takes no longer one
+LONGEST_ID = 4096  # the most characters in a header
 
 
 class EventDecoder:
@@ -72,7 +72,7 @@ class EventDecoder:
             self._line += part
             return
         self._line = bytearray((self._line or part)[:1])
-        if self._is_dropped or self._line == b":":  # a comment may have any size
+        if self._is_dropped or self._line == b":":  # the size of comments is unlimited
             return
         self._is_dropped = True
         self._data.clear()
@@ -103,7 +103,7 @@ class EventDecoder:
             self._event = value.decode("utf-8", "replace")
         elif name == b"id":
             said = value.decode("utf-8", "replace")
-            if not said or is_header(said):  # others cannot be asked for
+            if not said or is_header(said):  # others cannot be sent back
                 self._id = said
 
     def _message(self, payload: bytes, fault: str = "") -> Message:

@@ -22,8 +22,8 @@ from levada.connectors.spool.receivers.pull_loop import (
 )
 from levada.core.clock import CLOCK
 
-_TOO_BIG = 1009  # the code with which such a message is refused
-_ALIVE = 20  # s between two questions whether the other side is there
+_TOO_BIG = 1009  # the close code for a message that is too large
+_ALIVE = 20  # s between two pings
 _REFUSED = range(400, 500)
 
 
@@ -41,7 +41,7 @@ class Messages:
         with self._connect() as self._socket:
             self._line.up()
             try:
-                while True:  # a text that is not UTF-8 is the parser's to refuse
+                while True:  # the parser refuses texts that are not UTF-8
                     payload = self._socket.recv(decode=False)
                     self._line.put(Message(payload, "", CLOCK()))
             except self._exceptions.ConnectionClosed as error:

@@ -1,1 +1,1 @@
-"""Chooses join orders with regard to the joins of other queries."""
+"""The choice of join orders with regard to the joins of other queries."""

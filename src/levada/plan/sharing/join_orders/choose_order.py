@@ -1,4 +1,4 @@
-"""Chooses the join order of one conjunction that adds the least cost to running operators
+"""The choice of the join order of one conjunction that adds the least cost to running operators
 (STREAMREUSE, section 4: sub-expressions, marginal cost; CQELS Cloud, Fig. 4).
 
     a running sub-join             costs nothing, and is joined as it runs

@@ -1,4 +1,4 @@
-"""Computes the cost of a join order from measurements: ns of CPU for each element of the streams.
+"""The cost of a join order by measurements: ns of CPU for each element of the streams.
 
     a join       a probe for each row of either side, and each row that it makes
     rows         counted for running parts and joins. For other joins they follow from the *factor*

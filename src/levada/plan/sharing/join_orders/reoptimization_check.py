@@ -1,5 +1,5 @@
-"""Checks whether a running query would add less cost in another join order (STREAMREUSE, section 5:
-marginal cost over running operators).
+"""The comparison of a running query's cost with its cost in another join order (STREAMREUSE,
+section 5: marginal cost over running operators).
 
 The cost is computed as for a new query (``choose_order``), as if the query and those that migrate
 with it were removed: operators that no other query uses do not run. An order is better if it adds

@@ -1,4 +1,4 @@
-"""Tracks the sub-joins of existing queries, and chooses the join orders of new ones.
+"""The sub-joins of existing queries, and the choice of the join orders of new ones.
 
     follow      running queries: their sub-joins by key (``subjoin_keys``), each with its order and
                 place; some are examined later

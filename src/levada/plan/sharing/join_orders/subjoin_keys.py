@@ -1,5 +1,5 @@
-"""Computes keys of sub-joins, independent of variable names and join order, that find equal
-sub-joins of other queries.
+"""Keys of sub-joins, independent of variable names and join order, that find equal sub-joins of
+other queries.
 
     part       its signature, its windows; with relaxation without its lifted terms
     sub-join   its parts, sorted; the equalities of their variables, windows and lifted terms (with

@@ -1,4 +1,4 @@
-"""Locates the rows of a query's parts and sub-joins after it is installed.
+"""The places of the rows of a query's parts and sub-joins after it is installed.
 
 A query's tree is that of its conjunctions, with the changes of installation: a relaxed join is
 below a pick, without the lifted conditions (``parameterize``), and static data are below their

@@ -1,1 +1,1 @@
-"""Limits sharing to queries of nearby regions."""
+"""Limits of sharing to queries of nearby regions."""

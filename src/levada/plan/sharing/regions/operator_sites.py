@@ -1,4 +1,4 @@
-"""Chooses the region of a query's operators, which limits sharing (STREAMREUSE, regions and
+"""The choice of the region of a query's operators, which limits sharing (STREAMREUSE, regions and
 locality mask; placement of an operator by the data that it sends).
 
     candidates   the query's own region, and reachable regions whose operators have parts of it

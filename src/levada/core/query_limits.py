@@ -77,7 +77,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
         one. ``off``: no limit, except that there are at most ``rows`` solutions. Raises
         ``UsageError``.
 
-        >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
+        >>> QueryLimits.parse("bytes=100MB, reports=1000", rows=500)
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
 made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
         """
@@ -145,7 +145,7 @@ class Memory(msgspec.Struct, frozen=True):
         """Parses a text such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of all); ""
         is no limit. Raises ``UsageError``.
 
-        >>> Memory.of("512MB"), Memory.of("1GB, theta=8MB")
+        >>> Memory.parse("512MB"), Memory.parse("1GB, theta=8MB")
         (Memory(bytes=512000000, theta=16000000), Memory(bytes=1000000000, theta=8000000))
         """
         if not text:

@@ -55,7 +55,7 @@ OTHERS = (
     "operators.state.key_ranges.DEEPEST",
     "operators.state.key_ranges._BITS",
     "operators.state.term_retention.ID_BYTES",
-    "operators.state.term_retention._LEFT",
+    "operators.state.term_retention._RETAINED_LEVEL",
 )
 
 

@@ -74,7 +74,7 @@ class Roll:
 @frozen
 class FileSink:
     """Publishes batches as files below ``out``. ``terms``: tables have texts in place of values.
-    ``claimed``: the folder was claimed for the run, and is not created again if it is deleted.
+    ``hold_claim``: the folder was claimed for the run, and is not created again if it is deleted.
     ``unwritable``: the results that the format could not represent, until they are fetched.
 
     >>> FileSink(Path("out"), Format.CSV).name("q1", 7, 0)

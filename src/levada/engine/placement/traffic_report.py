@@ -45,7 +45,7 @@ class Edge:
 @frozen
 class Pair:
     """The traffic from one executor to another, or to itself. ``share``: its fraction of all rows
-    between tasks. ``predicted``: the placement's prediction of it (-1: unknown).
+    between tasks. ``predict``: the placement's prediction of it (-1: unknown).
     """
 
     source: str

@@ -61,7 +61,7 @@ class Terms:
 
         >>> data = np.frombuffer(b"<a><b>", np.uint8)
         >>> x = np.array([5, 0, 6, 5], np.uint64)
-        >>> terms = Terms.of(x, x, np.array([0, 0, 3, 0]), np.array([3, 0, 3, 3]), data)
+        >>> terms = Terms.from_texts(x, x, np.array([0, 0, 3, 0]), np.array([3, 0, 3, 3]), data)
         >>> terms.texts(x, x).to_pylist()
         ['<a>', None, '<b>', '<a>']
         """

@@ -55,7 +55,7 @@ class Params(NamedTuple):
     def from_windows(cls, windows: Sequence[Window]) -> Params:
         """Returns the table of these windows, in order.
 
-        >>> Params.of([Window(WindowKind.RANGE, range=5)]).range.tolist()
+        >>> Params.from_windows([Window(WindowKind.RANGE, range=5)]).range.tolist()
         [5]
         """
         assert all(w.range < BOUND and w.step < BOUND and -BOUND < w.t0 < BOUND for w in windows), (

@@ -45,7 +45,7 @@ class EventTimes(NamedTuple):
     def from_times(cls, ts: Iterable[int]) -> EventTimes:
         """These times (distinct, ascending), of one occurrence each.
 
-        >>> EventTimes.of([5, 9]).total.tolist()
+        >>> EventTimes.from_times([5, 9]).total.tolist()
         [1, 2]
         """
         times = np.array(list(ts), np.int64)

@@ -98,7 +98,7 @@ class DividedTable(GroupTable):
     encoding.
 
     >>> heavy = Division((SplitKeyGroup(2, (0, 1)),))
-    >>> divide_groups(deal_round_robin(4, 2), heavy).division.of(7)
+    >>> divide_groups(deal_round_robin(4, 2), heavy).division.divided_groups(7)
     ()
     """
 

@@ -105,7 +105,7 @@ _local = _Local()
 
 @contextmanager
 def memoizing() -> Iterator[None]:
-    """Makes ``memoized`` functions compute each value once within the context.
+    """Makes ``memoize`` functions compute each value once within the context.
 
     >>> with memoizing():
     ...     pass

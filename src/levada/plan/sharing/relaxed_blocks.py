@@ -150,7 +150,7 @@ class Relaxations:
             alike.block_count -= 1
             alike.form.forms -= not alike.block_count
             if alike.by_leaf is not None:
-                self._forget(name, alike.by_leaf, block.wants.at(alike.places))
+                self._forget(name, alike.by_leaf, block.wants.select_windows(alike.places))
             self._forget(name, alike, block.wants)
 
     def _forget(self, name: str, alike: Alike, wants: BlockDemand) -> None:

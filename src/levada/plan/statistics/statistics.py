@@ -75,7 +75,7 @@ class Values:
         """Returns the share of rows in the busiest partition, if rows are partitioned by the
         values.
 
-        >>> Values.even(3).busiest(8), Values.skewed(1000, 0.4).busiest(4) > 0.5
+        >>> Values.even(3).busiest(8), Values.with_heaviest(1000, 0.4).busiest(4) > 0.5
         (0.3333333333333333, True)
         """
         others = 1 - self.heaviest

@@ -37,7 +37,7 @@ class MemoryAdmission:
     """Limits epochs by memory. ``memory``: bytes of a task. ``rows``: the most elements of the next
     epoch (0: no limit).
 
-    >>> room = MemoryAdmission(Memory.of("600MB"))
+    >>> room = MemoryAdmission(Memory.parse("600MB"))
     >>> room.record_excess(1000, OverMemoryError("", held=200_000_000))
     True
     >>> room.admit(1000)

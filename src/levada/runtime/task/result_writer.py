@@ -153,7 +153,7 @@ class Results:
 def select_stage(segments: Sequence[str], stage: int) -> list[str]:
     """Returns the segments of an epoch that tasks of a stage have written, by their names.
 
-    >>> of_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)
+    >>> select_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)
     ['results/7-2-0-d1', 'results/7-2-1-d2']
     """
     return [name for name in segments if int(name.rpartition("/")[2].split("-")[1]) == stage]

@@ -171,11 +171,11 @@ def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
         asked = {n: some.register(text, name=n, **lives[n]) for n, text in texts.items()}
         some.start()
         until(lambda: some.progress().elements == 120)
+        assert late_picks(some) >= 4
         some.unregister(asked.pop("q0"))
         later = some.register(SELECT.format(3, "?v > 11"), name="later")
         write(tmp_path / "s.nt", 6, SECONDS)
         until(lambda: some.progress().elements == 20 * SECONDS)
-        assert late_picks(some) >= 4
         some.stop()
         found = {name: rows(one) for name, one in asked.items()}
         came = rows(later)

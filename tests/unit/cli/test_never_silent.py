@@ -249,7 +249,12 @@ def test_a_server_is_not_silent_until_it_listens(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.long] * (p.name != "cli.md"), id=p.name) for p in JUDGED],
+    [
+        pytest.param(
+            p, marks=[pytest.mark.long] * ("cli" not in (p.stem, p.parent.name)), id=p.name
+        )
+        for p in JUDGED
+    ],
 )
 def test_no_documented_command_is_silent(page: Path, tmp_path: Path) -> None:
     beside: list[Beside] = []

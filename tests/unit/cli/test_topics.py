@@ -17,7 +17,7 @@ from levada.language import parse
 from levada.language.cql.parser import parse_script
 from levada.language.dialects.detect import DIALECTS
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "cli.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "cli" / "streams.md"
 SHAPES = {
     "rspql": "PREFIX : <http://e/> SELECT ?a {} WHERE {{ WINDOW :w {{ ?a :p ?b }} }}",
     "csparql": "PREFIX : <http://e/> SELECT ?a {} WHERE {{ ?a :p ?b }}",

@@ -1,4 +1,4 @@
-"""A value is the same event time in every source (docs/cli.md#event-times)."""
+"""A value is the same event time in every source (docs/cli/event-times.md)."""
 
 import datetime
 import json

@@ -1,5 +1,5 @@
-"""The options of a stream in words: the table of ``levada help streams`` and of docs/cli.md, which
-a test compares.
+"""The options of a stream in words: the table of ``levada help streams`` and of
+docs/cli/streams.md, which a test compares.
 """
 
 from __future__ import annotations
@@ -8,193 +8,194 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`format`",
         (
-            "lines: `nt`, `nq`; documents: `ttl`, `trig`, `rdf` (RDF/XML), `jsonld`, "
-            "`jelly`; tables: `csv`, `ndjson`, `parquet`. All but Parquet also as `.gz` and"
-            " `.zst`"
+            "lines: `nt`, `nq`; documents: `ttl`, `trig`, `rdf` (RDF/XML), `jsonld`, `jelly`; "
+            "tables: `csv`, `ndjson`, `parquet`. Packed as `.gz` or `.zst`, but not Parquet"
         ),
-        "by the file's ending; due for messages",
+        "the file extension; required for messages",
     ),
     (
         "`time`",
         (
-            "where [event times](#event-times) come from: `column` (a further term before the "
-            "dot, as above), `graph` (the last time in the graph's IRI), `predicate:IRI`, "
-            "`filename:REGEX` (its first group), `field:NAME` (tuples), `timestamp` (a "
-            "message's, of [Kafka](#kafka)), `arrival` ([when it came](#arrival), by the clock)"
+            "where the [event time](event-times.md) is: `column`, `graph`, `predicate:IRI`, "
+            "`filename:REGEX`, `field:NAME`, `timestamp` or `arrival`"
         ),
         "`column`; tuples `field:ts`",
     ),
     (
         "`unit`",
-        "`s`, `ms`, `us` or `ns`: of times that are numbers",
+        "unit of times that are numbers: `s`, `ms`, `us` or `ns`",
         "`ms`",
     ),
     (
         "`time_format`",
         (
-            "how the column with a table's times is [written](#event-times), such as "
+            "[format](event-times.md#formats-of-your-own) of the time column of a table, such as "
             "`%d.%m.%Y %H:%M:%S`"
         ),
         "ISO 8601",
     ),
     (
         "`zone`",
-        "the time zone of a table's times that name none, such as `Europe/Berlin`",
+        "time zone of times in a table that have none, such as `Europe/Berlin`",
         "`UTC`",
     ),
     (
         "`lateness`",
-        "how far behind the largest time an element may be, such as `10s`",
+        "how far an element may be behind the largest time, such as `10s`",
         "`0`",
     ),
     (
         "`element`",
         (
-            "what one element is: `line`, `subject` (with its "
-            "[blank nodes](semantics.md#elements-by-subject)), `graph` (consecutive lines), "
-            "`blankline` (lines up to a blank one), `document` (a file), `message` (of Kafka, "
-            "MQTT, ..)"
+            "one element: `line`, `subject` (with its [blank "
+            "nodes](../semantics.md#elements-by-subject)), `graph` (consecutive lines), "
+            "`blankline`, `document`, `message`"
         ),
         "`line`; documents: `document`; messages: `message`",
     ),
     (
         "`schema`",
         (
-            "columns of a table: `k:integer;v:double`; types `integer`, `double`, `string`,"
-            " `boolean`; or `auto`: [as the file shows](#levada-sample)"
+            "columns of a table: `k:integer;v:double`; types: `integer`, `double`, `string`, "
+            "`boolean`; or `auto`: [from the file](sample.md)"
         ),
-        "due for CSV and NDJSON",
+        "required for CSV and NDJSON",
     ),
     (
         "`separator`",
-        "the character between the fields of CSV, such as `;`, or the word `tab`",
+        "character between the fields of CSV, such as `;`, or the word `tab`",
         "a comma",
     ),
     (
         "`sign`",
         (
-            "the column of a table that holds `+` or `-`: the rows are those of a relation,"
-            " they come and go; CQL reads it without a window"
+            "column of a table with `+` or `-`: the rows of a relation appear and disappear; CQL "
+            "reads it without a window"
         ),
         "",
     ),
     (
         "`closed`",
         (
-            "`element` promises that no subject comes in two elements of a window (with "
-            "elements of more than a line): patterns of one subject are then joined where "
-            "they are read, before any exchange. The promise is checked: a subject that "
-            "comes again suspends the queries of the stream, with a sentence that says where"
+            "`element`: you promise that no subject appears in two elements of a window; for "
+            "elements of more than a line; the promise is checked"
         ),
         "",
     ),
     (
         "`mapping`",
-        ("a [mapping file](#mapping-files): the rows of a table as RDF, in place of `schema`"),
+        "a [mapping file](mapping-files.md): the rows of a table as RDF, instead of `schema`",
         "",
     ),
     (
         "`unique`",
-        ("`true` promises that no triple comes twice: less work. The promise is not checked"),
+        (
+            "`true`: you promise that no triple repeats, which is less work; the promise is not "
+            "checked"
+        ),
         "`false`",
     ),
     (
         "`idle`",
-        "after how long a silent stream holds the others back no more, such as `30s`",
-        "for ever",
+        "how long a silent stream delays the others, such as `30s`",
+        "forever",
     ),
     (
         "`heartbeat`",
         (
-            "how often the clock says that time goes on, such as `1s`, of a stream "
-            "[whose times are those of the clock](semantics.md#progress): silence is reported then"
+            "how often the clock advances a stream [whose times follow the "
+            "clock](../semantics.md#progress), such as `1s`, so that silence is reported"
         ),
         "never",
     ),
     (
         "`max_future`",
         (
-            "how far ahead of the clock an event time may be, such as `1h`: an element of more is "
-            "a [dead letter](semantics.md#progress)"
+            "how far an event time may be ahead of the clock, such as `1h`; beyond it an element "
+            "is a [dead letter](../semantics.md#progress)"
         ),
         "a day",
     ),
     (
         "`files`",
-        "`sequence`, or `parallel`: each file a source partition of its own",
+        "`sequence`, or `parallel`: each file is a source partition",
         "`sequence`",
     ),
     (
         "`ahead`",
-        ("how many elements a stream may be ahead of the slowest that it shares a query with"),
+        "how many elements a stream may be ahead of the slowest stream of the same query",
         "1,000,000",
     ),
     (
         "`from`, `to`",
-        (
-            "only event times in `[from, to)`; all is read nevertheless, since what is late"
-            " beyond `to` is told as late"
-        ),
+        "only event times in `[from, to)`",
         "",
     ),
     (
         "`limit`",
-        "at most so many elements",
+        "the maximum number of elements",
         "",
     ),
     (
         "`region`",
-        "where the stream comes from: one of the engine's [regions](semantics.md#regions)",
+        "the origin of the stream: a [region](../semantics.md#regions) of the engine",
         "anywhere",
     ),
     (
         "`start`",
         (
-            "of [Kafka](#kafka): where a new checkpoint begins: `earliest`, `latest`, or a time"
-            " (the first message whose timestamp is as late)"
+            "[Kafka](kafka.md): start of a new checkpoint: `earliest`, `latest`, or a time (the "
+            "first message with that timestamp or a later one)"
         ),
         "`earliest`",
     ),
     (
         "`lost`",
         (
-            "what happens if offsets are gone before they were read: `stop` with a sentence, or"
-            " `skip`: they are dead letters, counted"
+            "Kafka: if offsets are gone before they were read: `stop` with a message, or `skip` "
+            "(they become dead letters)"
         ),
         "`stop`",
     ),
     (
         "`isolation`",
-        ("`read_committed`, or `read_uncommitted`: also what open and aborted transactions wrote"),
+        "Kafka: `read_committed`, or `read_uncommitted`: also open and aborted transactions",
         "`read_committed`",
     ),
     (
         "`tls`, `ca`, `cert`, `key`",
         (
-            "of Kafka and [MQTT](#mqtt) `tls=true`; files in PEM: whom to trust, and who one is "
-            "oneself"
+            "Kafka and [MQTT](mqtt.md): `tls=true`; PEM files with the trusted authorities, your "
+            "certificate and your key"
         ),
-        "no TLS; the system's",
+        "no TLS; the system's authorities",
     ),
     (
         "`sasl`, `user`, `password`",
         (
-            "`plain`, `scram-sha-256` or `scram-sha-512` (of Kafka); a name; where the password "
-            "is: `env:VARIABLE` or `file:PATH`"
+            "Kafka: `plain`, `scram-sha-256` or `scram-sha-512`; a name; where the password is: "
+            "`env:VARIABLE` or `file:PATH`"
         ),
         "",
     ),
     (
         "`qos`",
-        "of [MQTT](#mqtt): `1`: a message is acknowledged when it is durable here; or `0`",
+        (
+            "[MQTT](mqtt.md): `1` (a message is acknowledged when it is durable in the "
+            "checkpoint) or `0`"
+        ),
         "`1`",
     ),
     (
         "`retained`",
-        "of MQTT: `take` what the broker has kept for newcomers, or `skip` it",
+        "MQTT: `take` or `skip` the messages that the broker keeps for new subscribers",
         "`take`",
     ),
-    ("`version`", "of MQTT: `5` or `3.1.1`", "`5`"),
+    (
+        "`version`",
+        "MQTT: `5` or `3.1.1`",
+        "`5`",
+    ),
 )
 """Each key, or several related keys, in backticks; its meaning in Markdown; its default."""
 

@@ -1,5 +1,5 @@
 """Event times in texts, as integer milliseconds: one definition for all sources
-(docs/cli.md#event-times has the table).
+(docs/cli/event-times.md has the table).
 
     number      decimal, with or without exponent, of units of ``10**power`` ms since 1970
     dateTime    ``T`` or a blank between day and time

@@ -2,7 +2,7 @@
 
 Each option has a default and can be set for one query. The translation of every language reads
 them. The API, the command line and the app file take their words from ``WORDS``. The options are
-described in docs/cli.md, "Queries".
+described in docs/cli/run.md, "Queries".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import levada
 import levada.testing
 
 ROOT = Path(__file__).parents[2]
-API = (ROOT / "docs/api.md").read_text()
+API = "".join(p.read_text() for p in (ROOT / "docs/api.md", *(ROOT / "docs/api").glob("*.md")))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PUBLIC = ("levada", "levada.testing")
 
@@ -28,7 +28,7 @@ def test_what_is_listed_can_be_imported_and_is_documented(package: str) -> None:
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
         assert getattr(module, name) is not None
-        assert re.search(rf"\b{name}\b", API), f"docs/api.md has no word on {package}.{name}"
+        assert re.search(rf"\b{name}\b", API), f"docs/api has no word on {package}.{name}"
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = module.Nothing
 

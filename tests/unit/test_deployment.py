@@ -1,6 +1,6 @@
-"""What docs/deployment.md shows beside queries is well-formed: the unit by systemd's own check,
-where there is one; the manifest by its names; the job as a program. The examples of queries are run
-with those of all pages (``test_docs.py``).
+"""What docs/deployment.md and its folder show beside queries is well-formed: the unit by systemd's
+own check, where there is one; the manifest by its names; the job as a program. The examples of
+queries are run with those of all pages (``test_docs.py``).
 """
 
 import ast
@@ -17,7 +17,9 @@ import yaml
 import levada
 from levada.cli import main as cli
 
-PAGE = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = (DOCS / "deployment.md", *(DOCS / "deployment").glob("*.md"))
+PAGE = "".join(page.read_text() for page in PAGES)
 FILES = dict(re.findall(r"^```\w+ ([\w.]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 RUN = re.compile(r"\blevada run ((?:--?[\w-]+(?: [\w./:@$-]+)? ?)+)")
 

@@ -1,6 +1,6 @@
 """Checks that executors see the files that they will read and write, and run this version of
 Levada. Executors are checked when a session on a cluster is ready, before anything is read; later
-ones are checked before they receive work (docs/deployment.md#a-cluster-of-spark).
+ones are checked before they receive work (docs/deployment/spark.md#a-cluster-of-spark).
 
 The driver leaves a sign in the checkpoint. Each executor looks for it, writes beside it, and looks
 at the files of streams and static data that the driver sees. Equal paths are not enough: another

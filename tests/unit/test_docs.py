@@ -22,7 +22,7 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ from levada.cli import main as cli
 from levada.cli.app import app_file
 from levada.cli.demo.nycflights import data_folder, read_tables
 from levada.cli.demo.write_demo import empty_folder, fill
+from levada.engine.status.status import QueryStatus, Status
+from levada.engine.status.summary import StreamCounts
 from pages import DOCUMENTS, ROOT, commands, dead_links, examples
 
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
@@ -224,6 +226,21 @@ def test_every_key_of_app_files_is_documented() -> None:
         (options, app_file._OPTION_VALUES),
     ):
         assert not [key for key in keys if f"`{key}`" not in section]
+
+
+def test_every_field_of_the_status_is_documented() -> None:
+    page = (ROOT / "docs/monitoring.md").read_text()
+    names = {field.name for kind in (Status, StreamCounts, QueryStatus) for field in fields(kind)}
+    names = names - {"costs"} | {"epochs"}  # as JSON has it
+    assert not [name for name in names if f"`{name}`" not in page]
+
+
+@pytest.mark.parametrize(
+    "name", ["cli", "api", "server", "deployment", "monitoring", "reliability"]
+)
+def test_pages_of_the_reference_are_short(name: str) -> None:
+    pages = (ROOT / f"docs/{name}.md", *(ROOT / "docs" / name).glob("*.md"))
+    assert not [page for page in pages if len(page.read_text().split()) > 3000]
 
 
 def modules() -> list[Any]:

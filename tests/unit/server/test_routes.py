@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 
 import httpx
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from awaiting import until
 from levada.server.app import WAYS
+from pages import ROOT
 from serving import GRAPHS, Run, last_report
 
 
@@ -62,6 +64,9 @@ def test_metrics_are_prometheus(client: httpx.Client) -> None:
         assert taken.labels == {"query": "hot"} and taken.value > 0
     assert families["levada_engine_running"].samples[0].value == 1
     assert {s.labels["status"] for s in families["levada_http_requests"].samples} <= {"200", "404"}
+    page = (ROOT / "docs/monitoring.md").read_text()
+    names = re.findall(r"^# TYPE (\w+)", found.text, re.MULTILINE)
+    assert not [name for name in names if f"`{name}`" not in page]
 
 
 def test_the_document_of_the_routes(client: httpx.Client) -> None:

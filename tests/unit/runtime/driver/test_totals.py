@@ -94,5 +94,5 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path: Pat
             assert reports == 40
             own = handle._lifetime.query
             assert own is not None and engine._publication.totals.query_totals(own) == (80, reports)
-            assert last.totals.of_query(own) == (80, 0, 0, reports)
+            assert last.totals.query_counts(own) == (80, 0, 0, reports)
         assert engine._publication.reports == 80

@@ -260,9 +260,9 @@ def check_same(reference: FileSplit, data: Bytes | None) -> None:
     A task may read a range long after the driver has cut it. Another size or time means a change:
     after the range, as usual for growing files, or in it. Hashes of the pieces that the driver has
     read distinguish these. So it costs a pass over those bytes in the driver, and one ``stat`` in a
-    task (docs/decisions/0050-state-that-moves.md). Of a range that is cut by size, the driver has
-    read only the bytes at its ends. A task hashes all of it, and the manifest keeps that hash for
-    later readers (docs/decisions/0127-tasks-read-first.md).
+    task (docs/decisions/0050-state-that-moves.md). If a range is cut by size, the driver has read
+    only the bytes at its ends. A task hashes all of it, and the manifest keeps that hash for later
+    readers (docs/decisions/0127-tasks-read-first.md).
     """
     path = reference.path
     try:

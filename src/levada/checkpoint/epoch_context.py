@@ -38,7 +38,7 @@ from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.plan import Plan
 
 TIMES, ROWS = 1, 2
-"""What tasks tell of their load: how long they took, also the rows of each group."""
+"""The load that tasks report: their times, or also the rows of each group."""
 
 
 _LOADING = threading.RLock()

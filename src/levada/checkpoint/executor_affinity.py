@@ -26,7 +26,7 @@ NAME, HOST = b"--executor-id", b"--hostname"
 """Words with which Spark starts an executor, on every kind of cluster."""
 
 Task = tuple[int, int, str]
-"""A stage, a partition, and the executor by which it ran ("": by none)."""
+"""A stage, a partition, and its executor ("": none)."""
 
 
 class AffinityStats(msgspec.Struct):

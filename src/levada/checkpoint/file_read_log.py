@@ -29,10 +29,10 @@ Position = dict[str, Any]
 Entry = dict[str, Any]
 
 KEYS = ("files", "rows", "fingerprints", "lives")
-"""What a position says of each file."""
+"""The fields of a position with an entry for each file."""
 MARK = "log"
 MAX_SETTLED_FILES = register(f"{__name__}.MAX_SETTLED_FILES", 32)
-"""How many files that are not read from stay in a position."""
+"""The most files without new reads that stay in a position."""
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True):

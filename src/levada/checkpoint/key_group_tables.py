@@ -22,7 +22,7 @@ from levada.plan.execution.splittable_joins import fit_divisions
 
 GROUPS = 1 << 16  # fine enough that keys can follow their readers (decision 26)
 Dealing = Callable[[int, GroupTable], GroupTable | None]
-"""Of an epoch's number and the present table: the table from that epoch on; None: the same."""
+"""Returns the table from an epoch on, by its number and the present table; None: the same one."""
 
 
 def as_it_is(epoch: int, table: GroupTable) -> GroupTable | None:

@@ -26,11 +26,11 @@ from levada.core.size_thresholds import register
 from levada.errors import CheckpointError
 
 MAX_INLINE_NAMES = register(f"{__name__}.MAX_INLINE_NAMES", 1024)
-"""Names that stand in a manifest."""
+"""The most names in a manifest without an inventory."""
 SHARE = register(f"{__name__}.SHARE", 4)
-"""What part of all names may have changed since an inventory."""
+"""The divisor of all names that limits the changes since an inventory."""
 BEFORE, BESIDE = "before", "beside"
-"""Who needs files, beside "STAGE.PARTITION": whoever it is, as a driver begins; the manifest."""
+"""Owners beside "STAGE.PARTITION": unknown owners, when a driver begins; the manifest."""
 NOTHING = frozenset[str]()
 
 

@@ -28,7 +28,7 @@ from levada.core.query_limits import TOLD
 from levada.errors import unreadable
 
 PUBLISHING = "publishing-*"
-"""In ``intentions``: that of an epoch which is still published while the next one runs."""
+"""The intention of an epoch that is still published while the next one runs."""
 
 
 class Resized(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from levada.plan.execution.key_group_table import Division, GroupTable, SplitKey
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 Some = tuple[bool, HandedOverGroups]
-"""Whether anything is taken, and what."""
+"""Whether any groups are taken over, and which."""
 
 
 def open_state(context: EpochContext, stage: int, partition: int, opener: Opener) -> State:
@@ -104,7 +104,9 @@ def _ways(before: Division, now: Division) -> list[int]:
 
 
 Heavies = Iterator[tuple[int, bool, bool]]
-"""Of each group that is divided or was: whether the owner had rows of it, whether these go."""
+"""For each group that is or was divided: whether the owner had rows of it, and whether these
+leave.
+"""
 
 
 def _select_groups(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:

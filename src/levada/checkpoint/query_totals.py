@@ -37,7 +37,7 @@ from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, QueryPlan
 
 MAX_INLINE_QUERIES = register(f"{__name__}.MAX_INLINE_QUERIES", 1024)
-"""Queries whose totals stand in a manifest."""
+"""The most queries whose totals are in a manifest."""
 FOLDER, NAME = "state", "totals"
 
 T = TypeVar("T")

@@ -66,7 +66,7 @@ class RebalanceReport(msgspec.Struct, frozen=True):
 
 
 STAYS_WHOLE = "and a group stays whole."
-"""How a remark ends of a group that no move helps with."""
+"""The end of a remark on a group that no move relieves."""
 
 
 def with_join_remark(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:

@@ -97,7 +97,7 @@ class File:
 
 
 _files: WeakValueDictionary[tuple[str, str], File] = WeakValueDictionary()
-"""Those that some partition of this process holds open, by root and name."""
+"""The files that partitions of this process hold open, by root and name."""
 
 
 def file_of(root: str, name: str) -> File:

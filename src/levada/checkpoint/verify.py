@@ -79,13 +79,13 @@ FILES = {
     "commits/*": "commit",
     "manifests/*": "manifest",
 }
-"""The files that are looked at because they are there, by pattern, and their kinds."""
+"""Files that are checked if they exist, by pattern, and their kinds."""
 SEALED = (
     "letters", "suspended", "sharing", "outputs", "stamps", "owners", "engine", "standby", "deaths",
     "table", "graph", "request", "reader", "keys",
 )  # fmt: skip
 OF_NO_MANIFEST = frozenset(("index", "results", "spool", "keys", "request", "reader"))
-"""The kinds of files that going back to the manifest before does not mend."""
+"""The kinds of files that a rollback does not repair."""
 
 
 @frozen
@@ -358,4 +358,6 @@ BY_BLOCKS: dict[str, Callable[[Path, Tell], None]] = {
     "static": check_copy,
     "spool": _check_spooled,
 }
-"""Of each kind what reads such a file to its end, from the checkpoint's folder or its own path."""
+"""The functions that read a file of each kind to its end, by the checkpoint's folder or the
+path.
+"""

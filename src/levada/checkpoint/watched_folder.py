@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 STEP = 2.0
-"""s: the coarsest steps in which a file system keeps times."""
+"""s: the coarsest resolution of a file system's times."""
 _UNKNOWN, _ABSENT = -2, -1
 
 

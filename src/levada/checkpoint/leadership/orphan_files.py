@@ -21,7 +21,7 @@ from levada.core.durable_files import HIDDEN
 from levada.errors import CheckpointError
 
 MADE = ("state", "side", "graph")
-"""The folders of what tasks make, by names that begin with the epoch."""
+"""The folders of the files that tasks write; names begin with the epoch."""
 _WRITTEN = ("", "standby", "commits", "manifests", "plans", "intentions", "positions", "tables")
 
 

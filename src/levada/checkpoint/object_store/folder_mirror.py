@@ -28,12 +28,12 @@ from levada.core.size_thresholds import register
 from levada.errors import CheckpointError, DamagedError
 
 MARK = "object-store"
-"""The file that says of which checkpoint a folder is the local one."""
+"""The file that names the checkpoint whose local folder this is."""
 APART = frozenset({"lock", "pulse", "engine.json", MARK})
-"""Files of this machine's own."""
+"""Files that belong to this machine."""
 _APART = frozenset({"standby", "requests", "tails"})
 _FIXED = frozenset({"state", "results", "side", "graph", "plans", "static"})
-"""Folders of which a name has one content for ever."""
+"""Folders whose files never change under one name."""
 SWEPT = register(f"{__name__}.SWEPT", 16)  # commits between two deletions
 COMMITS, DATA = "commits", "data"
 Needed = Callable[[], Set[str]]

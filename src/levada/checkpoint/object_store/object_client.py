@@ -37,7 +37,7 @@ PATIENCE = 60  # s for which a request is tried again
 FIRST_PATIENCE = 5  # s, as long as no request has had an answer: an address may be wrong
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s
 _LATER = {408, 409, 425, 429}
-"""Statuses below 500 that ask to try again."""
+"""Statuses below 500 after which a request is repeated."""
 _LATER_CODES = {
     "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout",
     "ServiceUnavailable", "SlowDown", "Throttling",

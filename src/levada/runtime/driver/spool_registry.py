@@ -54,7 +54,7 @@ def _websocket() -> Callable[[Line], Receiver]:
 
 
 _RECEIVERS = {"mqtt": _mqtt, "sse": _sse, "ws": _websocket}
-"""What listens to each kind of feed: loaded by the first stream of it."""
+"""The loader of the receiver of each kind of feed, called by its first stream."""
 
 
 class Spool(Protocol):

@@ -1,5 +1,5 @@
-"""Benchmarks: ``python -m bench NAME [--json] [--scale X]``; ``docs/benchmarks.md`` says what each
-measures and what was measured.
+"""Benchmarks: ``python -m bench NAME [--json] [--scale X]``; ``bench/results`` says what each
+measures, ``docs/benchmarks.md`` what was measured.
 
 - data, srbench        the workloads' data, on disk, the same bytes for both sides, with the results
                        that are known of them

@@ -72,7 +72,7 @@ def main(
         bool, typer.Option("--json", help="One JSON object on standard output.")
     ] = False,
     scale: Annotated[
-        float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")
+        float, typer.Option(min=0.001, help="Of the data; docs/benchmarks.md has the figures of 1.")
     ] = 1.0,
     stepped: Annotated[
         bool, typer.Option(help="Levada without Spark, in one process (for profiles).")

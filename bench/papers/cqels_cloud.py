@@ -56,7 +56,7 @@ FIGURES = {
     "Fig. 6a, 10 M static mappings": ("measured", "`bench static`"),
     "Fig. 6b": ("quoted, measured", "bytes exchanged: `bench placed`, `multiway`, `windowed`"),
     "Fig. 7": ("quoted, measured", "`bench lsbench`"),
-    "nodes that come and go": ("measured", "`bench elastic`, docs/elastic.svg"),
+    "nodes that come and go": ("measured", "`bench elastic`, bench/results/elastic.svg"),
     "delays, memory": ("measured", "p50 and p99: `bench latency`; the peak of each side is told"),
     "2 to 32 nodes": ("not measurable here", "one machine of two cores"),
 }

@@ -1,4 +1,5 @@
-"""The greatest earlier occurrence of a key, for set semantics of windows (docs/glossary.md).
+"""The greatest earlier occurrence of a key, for set semantics of windows
+(docs/architecture/glossary.md).
 
 ``latest_before`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over
 several runs, and with the batch, the answer is the greatest of the answers. Rows of equal key and

@@ -1,4 +1,4 @@
-"""Occurrences: the content of a window as a set (docs/glossary.md).
+"""Occurrences: the content of a window as a set (docs/architecture/glossary.md).
 
 Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets
 ``prev``, the greatest earlier time of an equal row, from the runs and from its own batch: it counts

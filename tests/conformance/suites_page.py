@@ -26,16 +26,17 @@ from levada.testing.reference_model import Report
 HEAD = """
 ## Suites over generated data
 
-SRBench: weather stations with places, airports and hurricanes; Q1 to Q17 from their \
-descriptions, and those of Q1 to Q10 that are
-SPARQL as they were published. LSBench: a social network, Q1 to Q12. Each report is compared with \
-that of the naive reference, from engines
-with one partition and with four, in epochs of different sizes. YABench: a filter, an average and \
-a self-join over stations that tell a
-temperature each second; what is right follows from the generator's formula. Delays in real time: \
-`python -m bench yabench`.
+- **SRBench** has weather stations with places, airports and hurricanes. The queries are Q1 to Q17
+  from their descriptions, and the published texts of Q1 to Q10 that are valid SPARQL.
+- **LSBench** is a social network, with Q1 to Q12.
+- **YABench** is a filter, an average and a self-join over stations that send a temperature each
+  second. The expected results follow from the generator's formula. Delays in real time are those of
+  `python -m bench yabench`.
 
-| suite | data | queries | reports | solutions | as they should be |
+Each report of SRBench and LSBench is compared with that of the naive reference. The engines have
+one partition and four, in epochs of different sizes.
+
+| suite | data | queries | reports | solutions | correct queries |
 |---|---|---|---|---|---|"""
 RUNS = ((1, 401), (4, 997))
 STATIONS = (50, 1_000, 10_000)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyoxigraph as ox
+from reason_table import reason_table
 
 from levada.connectors.ingest.parse.document_limits import DIRECTION, Malformed
 from levada.connectors.ingest.parse.documents import document_text
@@ -27,9 +28,9 @@ REMOTE = "its context lies elsewhere"
 HEAD = """
 ## JSON-LD
 
-W3C's tests of JSON-LD 1.1 (`w3c/json-ld-api`), without those of HTML and those with an option that
-Levada does not have. Expansions are compared by the statements of the two documents. Contexts that
-lie elsewhere are refused.
+These are W3C's tests of JSON-LD 1.1 (`w3c/json-ld-api`). Tests of HTML, and tests with an option
+that Levada does not have, are left out. Expansions are compared by the statements of the two
+documents. Remote contexts are refused.
 """
 
 REFUSED = {
@@ -116,5 +117,5 @@ def lines() -> Iterator[str]:
         tests = [case for case in CASES if case["suite"] == name]
         yield f"| {name} | {len(tests)} | {sum(not outcome(case) for case in tests)} |"
     yield "\nNot supported:\n"
-    for why, names in {**REFUSED, **WRONG}.items():
-        yield f"- {why.rstrip('.')}: {', '.join(f'`{name}`' for name in names.split())}"
+    listed = {why.rstrip("."): names.split() for why, names in {**REFUSED, **WRONG}.items()}
+    yield from reason_table(listed)

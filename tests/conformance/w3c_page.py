@@ -13,6 +13,7 @@ from pathlib import Path
 
 import suites_page
 import w3c_json_ld
+from reason_table import reason_table
 from w3c_entailment import SCHEMA, entailment_tests
 from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
@@ -24,22 +25,22 @@ from levada.language import parse
 ENTAILMENT = """
 ## Entailment
 
-W3C's tests of the entailment regimes, those of RDF, RDFS and D under `rdfs`, others with OWL's \
-RDF-based semantics under `owl`; the data are
-the ontology, too. A stream has no schema, so tests that ask for schema triples are asked over \
-static data only.
+These are W3C's tests of the entailment regimes. Tests of RDF, RDFS and D run under `rdfs`, those
+with OWL's RDF-based semantics under `owl`. The data are the ontology, too. A stream has no schema,
+so tests that ask for schema triples run over static data only.
 """
 HEAD = """# Conformance
 
-W3C's evaluation tests of SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests), \
-without those of SERVICE, protocol and
-update; those of entailment are below. Each is asked twice: as a *static* query over static data, \
-and as a *stream*, its default graph as the elements of one
-window, in random epochs on four partitions. `make conformance` runs them; this page is written \
-by `make conformance-page`.
+This page shows which public tests Levada passes. The first table has W3C's evaluation tests of
+SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests). Tests of SERVICE, protocol and
+update are not among them, and those of entailment are below.
 
-Solutions are compared as bags, those of ORDER BY as sequences, up to the names of blank nodes; \
-numbers by datatype and value.
+Each test runs twice. A *static* run is a query over static data. In a *stream* run, the default
+graph is the elements of one window, in random epochs on four partitions. Use `make conformance` to
+run the tests, and `make conformance-page` to write this page.
+
+Solutions are compared as bags, and those of ORDER BY as sequences. The names of blank nodes do not
+matter. Numbers are compared by datatype and value.
 """
 Verdict = tuple[str, str]
 """passed, refused, failed or skipped, and why."""
@@ -108,12 +109,12 @@ def entailment() -> Iterator[str]:
             found = Counter(_entails(test, regime, run) for test in fit)
             cells += [str(found[True]), str(found[False])]
         yield f"| {regime} | {len(asked)} | {' | '.join(cells)} |"
-    yield "\nNot asked:\n"
+    yield "\nTests that do not run:\n"
     reasons: dict[str, list[str]] = defaultdict(list)
     for test, _, why in tests:
         if why:
-            reasons[why].append(f"`{test.name.rpartition('/')[2]}`")
-    yield from (f"- {why}: {', '.join(names)}" for why, names in reasons.items())
+            reasons[why].append(test.name.rpartition("/")[2])
+    yield from reason_table(reasons)
 
 
 def _entails(test: W3cTest, regime: str, run: str) -> bool:
@@ -134,8 +135,7 @@ def _listed(word: str, verdicts: dict[str, dict[str, Verdict]]) -> Iterator[str]
                 reasons[why.splitlines()[0]].add(name)
     if reasons:
         yield f"\n## {word.capitalize()}\n"
-    for why, names in sorted(reasons.items()):
-        yield f"- {why} {', '.join(f'`{name}`' for name in sorted(names))}"
+        yield from reason_table({why: sorted(names) for why, names in sorted(reasons.items())})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 pairs that some pick wants, and the rows that picks take of them.
 
 Pairs that no pick wants are made in vain: rows of two queries' constants may meet below one join
-(docs/decisions/0034-relax-judged.md). Cost: a count of each frame.
+(docs/audits/0034-relax-judged.md). Cost: a count of each frame.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ the year. A command with an "&" at its end is a process of its own, as long as t
 shows are not run.
 """
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -40,7 +41,7 @@ from levada.cli.demo.nycflights import data_folder, read_tables
 from levada.cli.demo.write_demo import empty_folder, fill
 from levada.engine.status.status import QueryStatus, Status
 from levada.engine.status.summary import StreamCounts
-from pages import DOCUMENTS, ROOT, commands, dead_links, examples
+from pages import DOCUMENTS, LINK, ROOT, commands, dead_links, examples
 
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
 FIFTH_OF_JANUARY = 1_357_344_000_000
@@ -207,6 +208,29 @@ def test_source_files_that_are_named_exist(document: Any) -> None:
         assert any(place.exists() for place in places), f"{names(document)} names {name}"
 
 
+def test_each_decision_has_a_head_and_a_topic() -> None:
+    """A page and those that it supersedes name each other."""
+    folder = ROOT / "docs" / "decisions"
+    supersedes, superseded = set(), set()
+    for page in folder.glob("0*.md"):
+        _, head, *_ = page.read_text().split("\n\n", 2)
+        older, _, newer = head.partition("Superseded in part by: ")
+        assert re.match(r"Status: \w+\. Date: \d{4}-\d\d-\d\d\. Supersedes: ", older), page.name
+        supersedes |= {(page.name, name) for name in LINK.findall(older)}
+        superseded |= {(name, page.name) for name in LINK.findall(newer)}
+    assert supersedes == superseded
+    listed = LINK.findall((folder / "index.md").read_text())
+    assert sorted(n for n in listed if n[0] == "0") == sorted(p.name for p in folder.glob("0*.md"))
+
+
+def test_all_pages_are_in_the_index_for_language_models() -> None:
+    listed = LINK.findall((ROOT / "llms.txt").read_text())
+    pages = (ROOT / "docs").glob("*.md")
+    missing = {p.relative_to(ROOT).as_posix() for p in pages} - set(listed)
+    assert missing == {"docs/index.md"}
+    assert not dead_links(ROOT / "llms.txt")
+
+
 def test_every_option_of_the_command_line_is_documented() -> None:
     pages = (ROOT / "docs/cli.md", *(ROOT / "docs/cli").glob("*.md"))
     text = "".join(page.read_text() for page in pages)
@@ -241,6 +265,18 @@ def test_every_field_of_the_status_is_documented() -> None:
 def test_pages_of_the_reference_are_short(name: str) -> None:
     pages = (ROOT / f"docs/{name}.md", *(ROOT / "docs" / name).glob("*.md"))
     assert not [page for page in pages if len(page.read_text().split()) > 3000]
+
+
+def test_messages_that_are_explained_are_those_of_the_source() -> None:
+    """In the first column of the page ``..`` replaces names and numbers."""
+    nodes = (
+        n for path in (ROOT / "src").rglob("*.py") for n in ast.walk(ast.parse(path.read_text()))
+    )
+    constants = "\n".join(str(n.value) for n in nodes if isinstance(n, ast.Constant))
+    rows = re.findall(r"^\| `([^`]*)`", (ROOT / "docs/messages.md").read_text(), re.MULTILINE)
+    parts = [part.strip(" .,:") for row in rows for part in row.split("..")]
+    assert len(rows) > 50
+    assert not [part for part in parts if part not in constants]
 
 
 def modules() -> list[Any]:

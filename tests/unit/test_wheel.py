@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 NEEDED = (
     "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
-    "src", "docs",
+    "llms.txt", "src", "docs",
 )  # fmt: skip
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
@@ -211,7 +211,9 @@ def test_its_pages_are_there_and_lead_to_each_other(installed: Installed) -> Non
     ours = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} | {Path("README.md")}
     stated = {Path(name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
     assert {p.relative_to(pages) for p in pages.rglob("*.md")} == ours | stated
-    dead = [link for page in pages.rglob("*.md") for link in dead_links(page)]
+    dead = [
+        link for page in (*pages.rglob("*.md"), pages / "llms.txt") for link in dead_links(page)
+    ]
     assert not dead, "\n".join(dead)
 
 

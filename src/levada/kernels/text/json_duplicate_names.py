@@ -1,4 +1,5 @@
-"""Names that come again within a JSON object of a line: all but the last are superseded.
+"""Names that come again within a JSON object of a line: all but the last are superseded. Numbers
+that a double does not hold.
 
 RFC 8259 leaves the choice to the reader, and most readers take the last. The kernel compares
 hashes of the decoded names, so ``"a"`` and ``"\\u0061"`` are one name. It looks at the names of the
@@ -12,7 +13,7 @@ import numpy as np
 from numba import types
 
 from levada.core.array_types import Bytes, Longs, Words
-from levada.kernels import I64, U8, U64, inline, kernel
+from levada.kernels import I64, INT, U8, U64, inline, kernel
 
 _OUT = types.Array(types.int64, 1, "C")
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -93,6 +94,39 @@ def _close(buf: Bytes, at: int, end: int) -> int:
     return min(at, end)
 
 
+@inlined
+def _digits_end(buf: Bytes, at: int, end: int) -> int:
+    while at < end and 48 <= buf[at] <= 57:
+        at += 1
+    return at
+
+
+@inlined
+def _number_behind(buf: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Returns the place and size of the number behind the name whose last quote is at ``at``; a
+    size of 0 for anything else.
+    """
+    at += 1
+    while at < end and (buf[at] <= 32 or buf[at] == 58):
+        at += 1
+    first = at + int(at < end and buf[at] == 45)
+    here = _digits_end(buf, first, end)
+    if here == first or (here > first + 1 and buf[first] == 48):
+        return at, 0
+    if here < end and buf[here] == 46:
+        first = here + 1
+        here = _digits_end(buf, first, end)
+        if here == first:
+            return at, 0
+    if here < end and (buf[here] | 32) == 101:
+        first = here + 1
+        first += int(first < end and (buf[first] == 43 or buf[first] == 45))
+        here = _digits_end(buf, first, end)
+        if here == first:
+            return at, 0
+    return at, here - at
+
+
 @kernel((U8,))
 def hash_name(name: Bytes) -> np.uint64:
     """The hash of a name, as ``superseded_names`` has it."""
@@ -102,15 +136,17 @@ def hash_name(name: Bytes) -> np.uint64:
     return h
 
 
-@kernel((U8, I64, I64, U64, _OUT, _OUT, _OUT))
+@kernel((U8, I64, I64, U64, _OUT, _OUT, _OUT, INT, _OUT, _OUT))
 def superseded_names(
-    buf: Bytes, start: Longs, stop: Longs, names: Words, seen: Longs, at: Longs, size: Longs
-) -> int:
+    buf: Bytes, start: Longs, stop: Longs, names: Words, seen: Longs, at: Longs, size: Longs,
+    exact: int, number: Longs, digits: Longs,
+) -> int:  # fmt: skip
     """Counts the names that are repeated in their line, and fills in their places.
 
     A place is within the quotes. ``start``, ``stop``: the lines. ``names``: hashes of the names
     that matter, ascending. ``seen``: as many -1. ``at`` and ``size`` are filled as far as they
-    reach: with too few places, call again.
+    reach: with too few places, call again. ``number`` and ``digits``: for each line the place and
+    size of the number that the last name ``exact`` has; a size of 0 without one.
     """
     count = 0
     for line in range(len(start)):
@@ -118,6 +154,7 @@ def superseded_names(
         here = start[line]
         depth = 0
         named = False  # the next string is a name
+        digits[line] = 0
         while here < end:
             c = buf[here]
             if c == 34:
@@ -134,6 +171,8 @@ def superseded_names(
                                 size[count] = _close(buf, before, end) - before
                             count += 1
                         seen[k] = here + 1
+                        if k == exact:
+                            number[line], digits[line] = _number_behind(buf, close, end)
                     named = False
                     here = close
             elif c == 123 or c == 91:

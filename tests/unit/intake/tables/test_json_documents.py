@@ -218,3 +218,51 @@ def test_names_are_read_as_pythons_reader_reads_them(lines: list[str]) -> None:
             for value, text in zip(values, rows.table[name].to_list(), strict=True)
         ]
         assert read == values
+
+
+NUMBER = st.sampled_from(
+    [
+        *("1", "-0.5", "1700000000123.4567", "12345678901234567.891", "-1e-400", "1.5E+3", "null"),
+        *("12345678901234567890", "0012345678901234567", "1234567890123456789.", '{"n": 1}'),
+    ]
+)
+NESTED = st.sampled_from(
+    [
+        '{"n": 12345678901234567890}',
+        '[{"n": 1.2345678901234567890}]',
+        '"\\"n\\": 12345678901234567890"',
+        '{"v": {"n": 12345678901234567890}, "n": 1}',
+    ]
+)
+
+
+@given(st.lists(st.tuples(NUMBER, NESTED, st.booleans(), NUMBER), min_size=1, max_size=4))
+def test_long_number_in_the_column_of_times_keeps_its_digits(
+    members: list[tuple[str, str, bool, str]],
+) -> None:
+    lines = [
+        f'{{"v": {nested}, "n": {before}, "\\u006e" : {number}}}'
+        if is_twice
+        else f'{{"n": {number}, "v": {nested}}}'
+        for number, nested, is_twice, before in members
+    ]
+    data = np.frombuffer("\n".join(lines).encode(), np.uint8)
+    rows = json_rows(data, ["v", "n"], reference(len(data)), "n")
+    objects = []
+    for line in lines:
+        try:
+            objects.append((json.loads(line), json.loads(line, parse_float=str, parse_int=str)))
+        except ValueError:
+            continue
+    for (value, exact), (nested, number) in zip(objects, rows.table.rows(), strict=True):
+        assert nested == value["v"] or json.loads(nested) == value["v"]
+        if isinstance(exact["n"], str) and len(exact["n"]) > 16:
+            assert number == exact["n"]
+        else:
+            assert json.loads(number or "null") == value["n"]
+
+
+def test_column_of_times_may_be_metadata_of_a_message() -> None:
+    data = np.frombuffer(b'{"v": 12345678901234567890}', np.uint8)
+    rows = json_rows(data, ["v"], reference(len(data)), "topic_1")
+    assert rows.table.rows() == [("12345678901234567890",)]

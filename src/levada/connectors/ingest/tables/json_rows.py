@@ -11,7 +11,6 @@ halves of the piece, log2(lines) times.
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Sequence
 
@@ -28,6 +27,7 @@ from levada.core.array_types import Bytes, Longs
 from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
 
 NOT_JSON = "not a JSON object"
+_DOUBLE = 16  # characters of a number that a double holds
 _DELETE = 127  # a character that no column name contains
 HALF = "an escape is a surrogate without its other half, which is not a character"
 # Polars reads an unpaired high surrogate as U+0000
@@ -43,11 +43,9 @@ def json_rows(
     keep all of their digits.
     """
     start, stop = _lines(data)
-    text = _take_last(data, start, stop, needed)
-    long = None if exact is None else _long_numbers(exact)
+    text, begin, end = _rewrite(data, start, stop, needed, exact)
     table, faults = read_by_halves(
-        lambda low, high: _read(text[start[low] : stop[high - 1]], needed, high - low, long),
-        len(start),
+        lambda low, high: _read(text[begin[low] : end[high - 1]], needed, high - low), len(start)
     )
     dead = [
         Dead(
@@ -93,39 +91,42 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
     return counted
 
 
-def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) -> Bytes:
-    """Returns the lines with a replaced name for each that the same object repeats later."""
+def _rewrite(
+    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], exact: str | None
+) -> tuple[Bytes, Longs, Longs]:
+    """Returns the lines, and where each begins and ends. A name that its object repeats later is
+    replaced, and a number of the column ``exact`` that a double may not hold is in quotes.
+    """
     hashes = [hash_name(np.frombuffer(name.encode(), np.uint8)) for name in needed]
     names = np.sort(np.array(hashes, np.uint64))
+    place = int(names.searchsorted(hashes[needed.index(exact)])) if exact in needed else -1
     at, size = np.empty(0, np.int64), np.empty(0, np.int64)
+    number, digits = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     while True:
-        count = superseded_names(data, start, stop, names, np.full(len(names), -1), at, size)
+        seen = np.full(len(names), -1)
+        count = superseded_names(data, start, stop, names, seen, at, size, place, number, digits)
         if count <= len(at):
             break
         at, size = np.empty(count, np.int64), np.empty(count, np.int64)
-    if not count:
-        return data
-    text = data.copy()
-    before = np.cumsum(size) - size
-    text[np.repeat(at - before, size) + np.arange(size.sum())] = _DELETE
-    return text
+    text = data
+    if count:
+        text = data.copy()
+        before = np.cumsum(size) - size
+        text[np.repeat(at - before, size) + np.arange(size.sum())] = _DELETE
+    long = digits > _DOUBLE
+    if not long.any():
+        return text, start, stop
+    quotes = np.ravel([number[long], number[long] + digits[long]], order="F")
+    return (
+        np.insert(text, quotes, ord('"')),
+        start + np.searchsorted(quotes, start),
+        stop + np.searchsorted(quotes, stop, side="right"),
+    )
 
 
-def _long_numbers(name: str) -> re.Pattern[bytes]:
-    """Returns where a column of this name has numbers of more digits than a double."""
-    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
-    return re.compile(rb"(%b(?<!\\%b)\s*:\s*)(?=[-0-9.]{17})([-+0-9.eE]+)" % (key, key))
-
-
-def _read(
-    text: Bytes, needed: Sequence[str], lines: int, long: re.Pattern[bytes] | None
-) -> pl.DataFrame:
-    """Reads so many lines as columns; the numbers of ``long`` as texts. Raises ``ValueError`` if a
-    line is faulty.
-    """
+def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:
+    """Reads so many lines as columns. Raises ``ValueError`` if a line is faulty."""
     raw = text.tobytes()
-    if long is not None:
-        raw = long.sub(rb'\1"\2"', raw)
     if any(_is_escape(raw, half.start()) for half in _HALF.finditer(raw)):
         raise ValueError(HALF)
     try:

@@ -221,7 +221,7 @@ def chunks(
         if file.format in LINES:
             yield from _lines(file, seed, document, start, stop)
             return
-        base = Path(name).absolute().as_uri()
+        base = Path(os.path.abspath(name)).as_uri()
         for text in document_chunks(partial(open_, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:

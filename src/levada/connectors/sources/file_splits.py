@@ -58,7 +58,7 @@ def references_of(
                 pieces=piece.pieces + _read_behind(piece, prints.get(file.name, "")),
                 counted=piece.counted,
                 hashed=blocks,
-                base=Path(file.path).absolute().as_uri() if config.documents else "",
+                base=Path(os.path.abspath(file.path)).as_uri() if config.documents else "",
             )
         )
         rows[file.name] = rows.get(file.name, 0) + piece.elements

@@ -9,6 +9,7 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
+import levada
 from levada.connectors.ingest.parse import documents
 from levada.connectors.ingest.parse.documents import Malformed, document_chunks, parse_document
 from levada.connectors.ingest.parse.fallback_parser import Refused, read_line
@@ -116,6 +117,46 @@ def test_a_document_knows_its_own_iri() -> None:
     triples, _ = parse_document(data, reference, 1)
     found = [triples.text(column, 0) for column in (triples.s, triples.p, triples.o)]
     assert found == ["<file:///x/a.ttl>", "<file:///x/a.ttl#p>", "<file:///x/b>"]
+
+
+BASES = {
+    "ttl": "<p:a> <p:b> <p:c> .\n@base <BASE> . <../g> <p> <z> .",
+    "trig": "BASE  <BASE> <../g> <p> <z> .",
+    "rdf": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"'
+    " xml:base = 'BASE'><rdf:Description rdf:about='../g'><e:p>1</e:p></rdf:Description></rdf:RDF>",
+    "jsonld": '{"@context": {"@base" : "BASE"}, "@id": "../g", "http://e/p": 1}',
+}
+
+
+@pytest.mark.parametrize("form", BASES)
+def test_absolute_base_with_dot_segments_is_refused_in_every_format(form: str) -> None:
+    def converted(base: str) -> bytes:
+        data = BASES[form].replace("<BASE>", f"<{base}>").replace("'BASE'", f"'{base}'")
+        data = data.replace('"BASE"', f'"{base}"')
+        return documents.document_text(data.encode(), form, "http://e/x/")
+
+    for base in ("http://a/b/./c/d", "http://a/b/../c", "urn:/./c"):
+        with pytest.raises(Malformed, match="segment") as fault:
+            converted(base)
+        assert fault.value.line == (2 if form == "ttl" else 1)
+    for base in ("http://a/b/c/..", "http://a/b/c.d/e", "http://a/b/c/d?x=/../"):
+        assert b"/g> <" in converted(base) and b"/./" not in converted(base)
+
+
+def test_document_by_a_relative_path_has_a_normal_iri(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text("<b> <http://e/p> <../c> .")
+    (tmp_path / "below").mkdir()
+    path = tmp_path / "below" / ".." / "a.ttl"
+    expected = f"<{(tmp_path / 'b').as_uri()}> <http://e/p> <{(tmp_path.parent / 'c').as_uri()}>"
+    text = "SELECT ?s ?o { ?s <http://e/p> ?o }"
+    rows = levada.query(text, static=str(path)).to_dicts(terms=True)
+    assert [f"{row['s']} <http://e/p> {row['o']}" for row in rows] == [expected]
+    (tmp_path / "a.ttl").rename(tmp_path / "7.ttl")
+    windowed = (
+        "SELECT ?s ?o FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { ?s <http://e/p> ?o } }"
+    )
+    stream = (str(path.with_name("7.ttl")), {"time": "filename:([0-9])"})
+    assert levada.query(windowed, {"s": stream}).to_dicts(terms=True) == [{**rows[0], "report": 7}]
 
 
 def test_more_than_the_parser_s_buffer_is_one_fault() -> None:

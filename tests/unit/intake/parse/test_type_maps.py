@@ -60,6 +60,16 @@ def test_a_type_map_within_a_scoped_context_is_one() -> None:
     assert PERSON in text and NAME in text
 
 
+def test_scoped_context_of_a_type_map_is_refused_where_nodes_have_nodes() -> None:
+    context = {**CONTEXT, "S": {"@id": "e:P", "@context": {"name": "e:other"}}, "q": "e:q"}
+    other = NAME.replace("name", "other")
+    assert statements({"S": {"@id": "e:a", "name": "A"}}, context) == {ROOT, PERSON, other}
+    for inner in ({"@id": "e:b", "name": "B"}, [{"name": "B"}]):
+        with pytest.raises(Malformed, match="context of S"):
+            statements({"S": [{"@id": "e:a", "q": inner}]}, context)
+        assert len(statements({"P": [{"@id": "e:a", "q": inner}]}, context)) == 4
+
+
 def test_a_damaged_document_with_a_type_map_is_refused_with_its_place(tmp_path: Path) -> None:
     text = json.dumps({"@context": CONTEXT}, indent=1).encode()
     with pytest.raises(Malformed) as fault:

@@ -50,6 +50,11 @@ _DIRECTED = re.compile(
 )
 _ITS = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/2005/11/its["']""")
 _DIR = re.compile(rb"""([\w.-]+):dir\s*=\s*["']""")
+# an absolute base with dot segments, which the parsers do not remove (RFC 3986, 5.2.4)
+_DOTTED_BASE = re.compile(
+    rb"""(?:"@base"\s*:\s*"|\bbase\s*<|\bxml:base\s*=\s*["'])[a-z][a-z0-9+.-]*:[^<>"'?\#]*?/\.\.?/""",
+    re.IGNORECASE,
+)
 _OTHER = b""  # all bytes without an entry in a mode
 Rules = Mapping[int, Mapping[bytes, int]]
 
@@ -219,11 +224,23 @@ class Bounded:
             self._entities.check(self._block, self._size)
         if self._automaton is not None:
             self._check_depth(self._automaton)
-        if self._form in ("jsonld", "rdf"):
-            self._check_direction()
+            self._check_words(self._end + self._block)
 
-    def _check_direction(self) -> None:
-        seen = self._end + self._block
+    def _check_words(self, seen: bytes) -> None:
+        self._check_base(seen)
+        if self._form in ("jsonld", "rdf"):
+            self._check_direction(seen)
+        self._end = seen[-_OVERLAP:]
+
+    def _check_base(self, seen: bytes) -> None:
+        match = _DOTTED_BASE.search(seen) if b"/." in seen else None
+        if match:
+            at = max(match.start() - len(self._end), 0)
+            raise Malformed(
+                "its base has a segment . or .., which is not resolved", *self._place(at)
+            )
+
+    def _check_direction(self, seen: bytes) -> None:
         if self._form == "jsonld":
             match = _DIRECTED.search(seen)
             is_directed = match is not None
@@ -235,7 +252,6 @@ class Bounded:
         if is_directed:
             at = 0 if match is None else max(match.start() - len(self._end), 0)
             raise Malformed(DIRECTION.rstrip("."), *(self._place(at) if match else ()))
-        self._end = seen[-_OVERLAP:]
 
     def _check_depth(self, automaton: Automaton) -> None:
         text = np.frombuffer(self._block, np.uint8)

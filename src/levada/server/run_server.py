@@ -185,6 +185,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     descriptor: int
     parent: int
     letters: str | None = None
+    max_future: int | None = None
 
     @staticmethod
     def from_settings(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
@@ -193,17 +194,19 @@ class ServerConfig(msgspec.Struct, frozen=True):
         """
         root = str(settings.root.absolute())
         tokens, letters = _name(settings.tokens), _name(settings.letters)
-        limits = settings.limits
+        limits, future = settings.limits, settings.max_future
         return ServerConfig(
-            root, settings.host, settings.port, tokens, limits, descriptor, parent, letters
+            root, settings.host, settings.port, tokens, limits, descriptor, parent, letters, future
         )
 
     @property
     def settings(self) -> Settings:
         """Returns the settings."""
         tokens, letters = _path(self.tokens), _path(self.letters)
-        root, limits = Path(self.root), self.limits
-        return Settings(root, self.host, self.port, tokens=tokens, limits=limits, letters=letters)
+        return Settings(
+            Path(self.root), self.host, self.port, tokens=tokens, limits=self.limits,
+            letters=letters, max_future=self.max_future,
+        )  # fmt: skip
 
 
 def _name(path: Path | None) -> str | None:

@@ -64,7 +64,8 @@ class Limits:
 class Settings:
     """The settings of a server. ``read_only``: it sends no requests to the engine. ``tokens``: the
     file of their hashes; None lets everybody on this machine do everything. ``letters``: the folder
-    of late elements and dead letters; None for the checkpoint.
+    of late elements and dead letters; None for the checkpoint. ``max_future``: that of streams that clients make and do not
+    say, ms.
     """
 
     root: Path
@@ -74,6 +75,7 @@ class Settings:
     tokens: Path | None = None
     limits: Limits = field(default_factory=Limits)
     letters: Path | None = None
+    max_future: int | None = None
 
     @property
     def loopback(self) -> bool:

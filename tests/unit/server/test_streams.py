@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from awaiting import PATIENCE, until, until_engine
 from levada import Engine
 from levada.checkpoint.request_files import engine_runs
+from levada.server.run_server import ServerConfig
 from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from serving import TEXT, last_report, served
@@ -94,6 +97,25 @@ def test_a_table(client: httpx.Client) -> None:
     assert client.put("/streams/rows", json=options | {"format": "ndjson"}).status_code == 200
     client.post("/streams/rows", content='{"at": 1, "k": 1, "v": 2.5}\n')
     until(lambda: elements(client, "rows") == 1)
+
+
+def test_stream_of_a_client_has_the_servers_limit_of_future_times(tmp_path: Path) -> None:
+    hour = 3_600_000
+    settings = Settings(tmp_path / "ck", port=0, max_future=hour)
+    assert ServerConfig.of(settings, 3, 7).settings == settings
+    ahead = f"<http://e/a> <http://e/p> <http://e/b> {int(time.time() * 1000) + 2 * hour} .\n"
+    with running(tmp_path) as engine:
+        for future in (hour, 3 * hour):
+            with served(replace(settings, max_future=future)) as url:
+                client = httpx.Client(base_url=url, timeout=PATIENCE)
+                created = client.put("/streams/obs").status_code
+                assert created == (201 if future == hour else 200)
+                assert client.put("/streams/far", json={"max_future": "3h"}).status_code == created
+                for name in ("obs", "far"):
+                    client.post(f"/streams/{name}", content=ahead)
+                assert client.put("/streams/obs", json={"max_future": "3h"}).status_code == 409
+        until(lambda: engine.status().streams["far"].elements == 2)
+        until(lambda: engine.status().streams["obs"].dead == 2)
 
 
 @pytest.mark.parametrize(

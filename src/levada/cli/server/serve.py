@@ -82,6 +82,7 @@ def serve(app: App, wish: Wish) -> int:
             hint="Say --checkpoint DIR.",
         )
     settings = _settings(Path(app.options.checkpoint), wish.listen, wish.tokens)
+    settings = replace(settings, max_future=app.options.max_future)
     settings.check()
     app.check_output()
     from levada.checkpoint.result_index import Keep

@@ -53,19 +53,21 @@ async def put_stream(request: Request) -> Response:
     """
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
-    options = await _options(request)
+    options = {"max_future": server.settings.max_future, **(said := await _options(request))}
     asked = StreamConfig.from_options(name, PUSH, **options)
     push_spool(asked, Path())  # raises if it cannot be pushed
     async with one_by_one(server, stream_key(name)):
-        return await _put(request, server, asked, options)
+        there = (await off_loop(server.facts.now)).streams.get(name)
+        if there is not None and "max_future" not in said:  # of an earlier server
+            asked = replace(asked, max_future=there.max_future)
+        return await _put(request, asked, options, there)
 
 
 async def _put(
-    request: Request, server: ServerState, asked: StreamConfig, options: dict[str, Any]
+    request: Request, asked: StreamConfig, options: dict[str, Any], there: StreamConfig | None
 ) -> Response:
-    name = asked.name
+    server, name = state_of(request), asked.name
     description = {"stream": name, "format": asked.format}
-    there = (await off_loop(server.facts.now)).streams.get(name)
     if there is not None:
         _check_same(there, asked)
         return Json(description)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.ingest.lateness import AdmissionBounds, admit, file_time
+from levada.connectors.ingest.lateness import AdmissionBounds, admit
+from levada.connectors.ingest.tables.row_event_times import file_time
 from levada.core.event_time import MIN
 
 TIMES = st.lists(st.one_of(st.integers(-20, 20), st.just(MIN)), max_size=20)

@@ -12,8 +12,8 @@ import pytest
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import elements_of
-from levada.connectors.ingest.lateness import file_time
 from levada.connectors.ingest.parse.ntriples import parse
+from levada.connectors.ingest.tables.row_event_times import file_time
 from levada.connectors.ingest.tables.tuple_rows import tuples_of
 from levada.connectors.sources.message_headers import time_said
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
@@ -258,3 +258,43 @@ def test_values_of_typed_columns_are_the_times_of_their_texts() -> None:
     assert each == [1_700_000_000_000, DAY, 1_700_000_000_500, None, DAY + 123]
     exact = pa.array(["1700000000.1239"]).cast(pa.decimal128(20, 4))
     assert table(pa.table({"k": [1], "ts": exact}), "s", "parquet") == 1_700_000_000_123
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("a_2024-03-01.nt", {"zone": "Europe/Berlin"}, DAY - 3_600_000),
+        ("a_2024-03-01 02:00:00Z.ttl", {"zone": "Europe/Berlin"}, DAY + 7_200_000),
+        ("a_20240301.ttl", {"time_format": "%Y%m%d"}, DAY),
+        (
+            "a_01.03.24 0215.nq",
+            {"time_format": "%d.%m.%y %H%M", "zone": "Asia/Tokyo"},
+            DAY - 24_300_000,
+        ),
+        ("a_2024-03-31 02:30:00.nt", {"zone": "Europe/Berlin"}, MIN),
+        ("a_20240230.csv", {"time_format": "%Y%m%d", "schema": "k:integer"}, MIN),
+        ("b.csv", {"zone": "Asia/Tokyo", "schema": "k:integer"}, MIN),
+    ],
+)
+def test_name_of_a_file_has_a_format_and_a_zone(
+    name: str, options: dict[str, str], expected: int
+) -> None:
+    assert file_time(config(name, time=r"filename:_(.*)\.", **options), name) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("a.nt", {}),
+        ("a.nt", {"time": "predicate:a:p", "element": "subject"}),
+        ("a.nq", {"time": "graph"}),
+        ("a.ttl", {"time": "arrival"}),
+        ("kafka://h:1/t", {"time": "timestamp", "format": "ndjson", "schema": "k:integer"}),
+    ],
+)
+@pytest.mark.parametrize("option", [{"zone": "Europe/Berlin"}, {"time_format": "%Y%m%d"}])
+def test_format_and_zone_are_refused_where_no_text_has_the_time(
+    path: str, options: dict[str, str], option: dict[str, str]
+) -> None:
+    with pytest.raises(UsageError, match="time_format and zone are for"):
+        config(path, **options, **option)

@@ -29,14 +29,14 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`time_format`",
         (
-            "[format](event-times.md#formats-of-your-own) of the time column of a table, such as "
-            "`%d.%m.%Y %H:%M:%S`"
+            "[format](event-times.md#formats-of-your-own) of the times in a table's column or in "
+            "names of files, such as `%d.%m.%Y %H:%M:%S`"
         ),
         "ISO 8601",
     ),
     (
         "`zone`",
-        "time zone of times in a table that have none, such as `Europe/Berlin`",
+        "time zone of such times that have none, such as `Europe/Berlin`",
         "`UTC`",
     ),
     (

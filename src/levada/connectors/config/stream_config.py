@@ -11,8 +11,9 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME |     column, field:ts
               arrival (when it came here, by the clock)
     unit      ms | s | us | ns: of times that are numbers                        ms
-    time_format  how times are written (``connectors.config.time_format``); of tables      ISO 8601
-    zone      the time zone of times without one; of tables                      UTC
+    time_format  how times are written (``connectors.config.time_format``), in    ISO 8601
+              columns and names of files
+    zone      the time zone of times without one, in columns and names of files  UTC
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | blankline | document: what one is         line, document
     schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
@@ -329,9 +330,9 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             "Say time=column or predicate:IRI.",
         ),
         (
-            kind != "field" and (bool(config.time_format) or config.zone != UTC),
-            "time_format and zone are for the column of a table.",
-            "Say time=field:NAME, or leave them out.",
+            kind not in ("field", "filename") and (bool(config.time_format) or config.zone != UTC),
+            "time_format and zone are for a column of a table and for the name of a file.",
+            "Leave them out: a time in an RDF term that names no zone is UTC.",
         ),
         (
             config.separator != "," and config.format != "csv",

@@ -34,11 +34,11 @@ from levada.connectors.ingest.lateness import (
     Late,
     admit,
     clock_times,
-    file_time,
     leading,
     likely_unit,
 )
 from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
+from levada.connectors.ingest.tables.row_event_times import file_time
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bools

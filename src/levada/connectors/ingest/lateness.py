@@ -16,7 +16,6 @@ is written out anyway.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -33,7 +32,6 @@ from levada.core.event_time import MAX, MIN, distinct
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
 from levada.errors import shorten
-from levada.kernels.text.timestamps import instants
 
 Times = npt.NDArray[np.int64]
 
@@ -183,19 +181,6 @@ def _distinct(ts: Times) -> Times:
     return distinct(ts)
 
 
-def file_time(config: StreamConfig, name: str) -> int:
-    """Returns the time in a file's name by ``filename:REGEX``: its first group, or MIN.
-
-    >>> time = r"filename:_([0-9]+)"
-    >>> config = StreamConfig.from_options("s", "d_12.nt", time=time, unit="s")
-    >>> file_time(config, "d_12.nt")
-    12000
-    """
-    match = re.search(config.time_argument, name)
-    text = np.frombuffer(((match[1] or "") if match else "").encode(), np.uint8)
-    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_power)[0])
-
-
 _1990 = 631_152_000_000
 _FACTORS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 _LONGEST = 300
@@ -212,7 +197,9 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = 
     >>> likely_unit(seconds, StreamConfig.from_options("s", "a.nt"), 1_800_000_000_000)
     's'
     """
-    if greatest >= _1990 or not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
+    if config.time_format or greatest >= _1990 or not len(ts):
+        return ""
+    if not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
         return ""
     some = ts[:: max(len(ts) // _SEEN, 1)]
     held = some[some > MIN] / _FACTORS[config.unit]

@@ -1,4 +1,5 @@
-"""Reads the event time of each row of a table by the stream's options, in columns.
+"""Reads event times from texts by the stream's options: of each row of a table, in columns, and of
+a file's name.
 
     texts       as those of all sources (``kernels.text.timestamps``); or by ``time_format``
     numbers     in the stream's unit, as their texts
@@ -12,6 +13,8 @@ column operations of Polars.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -24,7 +27,6 @@ from levada.connectors.ingest.lateness import (
     WRONG_TIME,
     AdmissionBounds,
     clock_times,
-    file_time,
     likely_unit,
 )
 from levada.connectors.ingest.tables.csv_rows import RawRows
@@ -129,6 +131,16 @@ def field_times(values: pl.Series, config: StreamConfig) -> Times:
         local = (ts > MIN) & _zoneless(buffer, off, length)
         ts[local] = _at_zone(ts[local], config.zone)
     return ts
+
+
+def file_time(config: StreamConfig, name: str) -> int:
+    """Returns the time in a file's name by ``filename:REGEX``: its first group, or MIN.
+
+    >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
+    12000
+    """
+    match = re.search(config.time_argument, name)
+    return int(field_times(pl.Series([(match[1] or "") if match else ""]), config)[0])
 
 
 def _texts(values: pl.Series) -> pl.Series:

@@ -1,14 +1,18 @@
-"""A file in UTF-16 or UTF-32, with a byte order mark or without, is named so in each format."""
+"""A file in UTF-16 or UTF-32, with a byte order mark or without, or packed and without the ending
+that says so, is named so in each format.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from levada.cli.main import main
 
-ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+PACKERS = {"gz": "gzip", "zst": "zstd"}
+ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", *PACKERS]
 TEXTS = {
     "s.nt": '<http://e/a> <http://e/v> "é" 1000 .\n<http://e/b> <http://e/v> "é" 2000 .\n',
     "s.nq": '<http://e/a> <http://e/v> "é" <http://e/g> 1000 .\n',
@@ -26,7 +30,18 @@ SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT10S] WHERE { WINDOW :w { ?s :v ?o 
 
 
 def fault(encoding: str) -> str:
+    if encoding in PACKERS:
+        return (
+            f"It is packed with {PACKERS[encoding]}. Names of packed data files end in .{encoding}"
+        )
     return f"It is {encoding[:6].upper()}, and only UTF-8 is read"
+
+
+def encoded(text: str, encoding: str) -> bytes:
+    if encoding in PACKERS:
+        packed: bytes = pa.compress(text.encode(), PACKERS[encoding], asbytes=True)
+        return packed
+    return text.encode(encoding)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stream_in_another_encoding_is_refused_by_name(
     name: str, encoding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(name).write_bytes(TEXTS[name].encode(encoding))
+    Path(name).write_bytes(encoded(TEXTS[name], encoding))
     table = name.startswith("m")
     time = "" if name.endswith(("nt", "nq")) else ",time=arrival"
     stream = f"M={name},schema=a:string" if table else f"http://e/s={name}{time}"
@@ -55,7 +70,7 @@ def test_stream_in_another_encoding_is_refused_by_name(
 def test_query_file_in_another_encoding_is_refused_by_name(
     encoding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("w.rq").write_bytes(SPARQL.encode(encoding))
+    Path("w.rq").write_bytes(encoded(SPARQL, encoding))
     assert main(["check", "w.rq"]) == 2
     assert fault(encoding) in capsys.readouterr().err
 
@@ -65,7 +80,7 @@ def test_query_file_in_another_encoding_is_refused_by_name(
 def test_static_file_in_another_encoding_is_refused_by_name(
     name: str, encoding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(name).write_bytes(TEXTS[name].encode(encoding))
+    Path(name).write_bytes(encoded(TEXTS[name], encoding))
     Path("d.nt").write_text(TEXTS["s.nt"])
     Path("q.rq").write_text(SPARQL.replace("?o }", "?o } ?s :k ?k"))
     words = ["--stream", "http://e/s=d.nt", "--static", name, "--once", "--master", "none"]

@@ -27,13 +27,20 @@ _MARKS = {
 }
 
 
+_PACKED = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
+
+
 def encoding_fault(data: bytes) -> str:
-    """Returns a sentence if bytes that are not valid text look like UTF-16 or UTF-32: by a byte
-    order mark, or because many of the first ones are zero in the same places. Else "".
+    """Returns a sentence if bytes that are not valid text are packed, or look like UTF-16 or
+    UTF-32: by a byte order mark, or because many of the first ones are zero in the same places.
+    Else "".
 
     >>> encoding_fault("<http://e/a>".encode("utf-16-le"))
     'It is UTF-16, and only UTF-8 is read.'
     """
+    for mark, (packer, ending) in _PACKED.items():
+        if data.startswith(mark):
+            return f"It is packed with {packer}. Names of packed data files end in {ending}."
     word = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "")
     if not word:
         head = data[: min(len(data), 200) // 4 * 4]

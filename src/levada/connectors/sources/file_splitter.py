@@ -24,7 +24,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import SEPARATORS
 from levada.connectors.sources.decompression import inflate, is_packed
 from levada.connectors.sources.element_boundaries import LOOKS, boundary, cuts_by_size
-from levada.connectors.sources.file_errors import encoding_fault, faults_of, shown
+from levada.connectors.sources.file_errors import faults_of, shown
 from levada.connectors.sources.fingerprint import piece
 from levada.connectors.sources.message_headers import complete_at_end
 from levada.connectors.sources.parquet_files import Layout, layout
@@ -327,8 +327,6 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     if file.header is None:
         return
     columns = file.header.columns
-    if fault := encoding_fault(",".join(columns).replace("\ufffd", "").encode()):
-        raise FileFault(f"The file {file.path} cannot be read. {fault}")
     needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
     there = set(columns)
     for name in needed:

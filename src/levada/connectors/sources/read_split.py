@@ -21,6 +21,7 @@ import xxhash
 from levada.connectors.config.column_names import number_names
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.decompression import is_packed
+from levada.connectors.sources.file_errors import encoding_fault
 from levada.connectors.sources.fingerprint import (
     altered_file_error,
     check_same,
@@ -232,13 +233,15 @@ def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> H
 
 def header_of(path: str, record: Bytes, separator: str) -> Header:
     """Parses the header of a CSV file from its first record. Raises ``FileFault``."""
-    end = len(record)
+    end, data = len(record), record.tobytes()
+    if fault := encoding_fault(data):
+        raise FileFault(f"The file {path} cannot be read. {fault}")
     if _is_open(record, separator):
         raise FileFault(
             f"The header of {path} has a quote that is never closed.",
             hint="Close it, or leave it out.",
         )
-    text = record.tobytes().removeprefix(_BOM).decode("utf-8", "replace")
+    text = data.removeprefix(_BOM).decode("utf-8", "replace")
     lines = io.StringIO(text, newline="")
     try:
         names = next(row for row in csv.reader(lines, delimiter=separator) if row)

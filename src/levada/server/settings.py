@@ -64,8 +64,8 @@ class Limits:
 class Settings:
     """The settings of a server. ``read_only``: it sends no requests to the engine. ``tokens``: the
     file of their hashes; None lets everybody on this machine do everything. ``letters``: the folder
-    of late elements and dead letters; None for the checkpoint. ``max_future``: that of streams that clients make and do not
-    say, ms.
+    of late elements and dead letters; None for the checkpoint. ``max_future``: the limit of streams
+    that clients make without one, ms.
     """
 
     root: Path

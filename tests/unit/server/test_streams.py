@@ -102,7 +102,7 @@ def test_a_table(client: httpx.Client) -> None:
 def test_stream_of_a_client_has_the_servers_limit_of_future_times(tmp_path: Path) -> None:
     hour = 3_600_000
     settings = Settings(tmp_path / "ck", port=0, max_future=hour)
-    assert ServerConfig.of(settings, 3, 7).settings == settings
+    assert ServerConfig.from_settings(settings, 3, 7).settings == settings
     ahead = f"<http://e/a> <http://e/p> <http://e/b> {int(time.time() * 1000) + 2 * hour} .\n"
     with running(tmp_path) as engine:
         for future in (hour, 3 * hour):

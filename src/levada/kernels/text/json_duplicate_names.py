@@ -94,14 +94,14 @@ def _close(buf: Bytes, at: int, end: int) -> int:
     return min(at, end)
 
 
-@inlined
+@inline
 def _digits_end(buf: Bytes, at: int, end: int) -> int:
     while at < end and 48 <= buf[at] <= 57:
         at += 1
     return at
 
 
-@inlined
+@inline
 def _number_behind(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     """Returns the place and size of the number behind the name whose last quote is at ``at``; a
     size of 0 for anything else.

@@ -136,7 +136,9 @@ def field_times(values: pl.Series, config: StreamConfig) -> Times:
 def file_time(config: StreamConfig, name: str) -> int:
     """Returns the time in a file's name by ``filename:REGEX``: its first group, or MIN.
 
-    >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
+    >>> time = r"filename:_([0-9]+)"
+    >>> config = StreamConfig.from_options("s", "d_12.nt", time=time, unit="s")
+    >>> file_time(config, "d_12.nt")
     12000
     """
     match = re.search(config.time_argument, name)

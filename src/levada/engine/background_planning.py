@@ -9,8 +9,9 @@ those without them. Otherwise they are planned again with a margin. At the last 
 runs until the plan is ready; a request for which that would take long is refused.
 
 If the loop itself must plan meanwhile (a query is suspended), it preempts the thread, and the
-requests are planned again. A thread over its limit of CPU seconds is interrupted and its request
-refused. While it works, threads hand over Python's lock each 0.1 ms, which delays an epoch little.
+requests are planned again. A thread over its limit of CPU seconds or memory is interrupted and its
+request refused. While it works, threads hand over Python's lock each 0.1 ms, which delays an epoch
+little.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from levada.plan.execution.plan import Plan
 from levada.runtime.driver.query_catalog import Registered
 
 MAX_CPU_SECONDS = 20.0
+MAX_BYTES = 1 << 30
+"""Memory that a thread may be the first to touch, and may have given back."""
 _SWITCH = 1e-4  # s
 _switches, _working = threading.Lock(), list[float]()
 _CHECK_INTERVAL = 0.05  # s between two looks at the thread's CPU time
@@ -53,6 +56,10 @@ ALWAYS_LATE = UsageError(
 
 class OutOfTimeError(BaseException):
     """Interrupts planning. No handler of ``Exception`` catches it."""
+
+
+class OutOfMemoryError(OutOfTimeError):
+    """Interrupts planning that takes too much memory."""
 
 
 class PreemptedError(OutOfTimeError):
@@ -113,8 +120,8 @@ class Trial:
 
 
 class Work:
-    """A thread that is interrupted when it takes too much CPU time. It calls ``wake`` at its end.
-    ``failure``: the exception that it raised.
+    """A thread that is interrupted when it takes too much CPU time or memory. It calls ``wake`` at
+    its end. ``failure``: the exception that it raised.
     """
 
     def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
@@ -124,6 +131,7 @@ class Work:
         self._interrupt: Interrupt | None = None  # once the thread has begun
         self._thread = threading.Thread(target=self._run, name=f"levada {name}", daemon=True)
         self._thread.start()
+        threading.Thread(target=self.wait, name=f"levada {name} limits", daemon=True).start()
 
     def _run(self) -> None:
         with _frequent_switches():
@@ -144,14 +152,14 @@ class Work:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether the thread has ended. Call it regularly: the call interrupts a thread
-        that is over its limit.
-        """
+        """Returns whether the thread has ended. The call interrupts a thread over a limit."""
         if not self._thread.is_alive():
             return True
         with suppress(OSError):  # it ends just now
             if self._interrupt is not None and self._interrupt.cpu_seconds() > MAX_CPU_SECONDS:
                 self._interrupt.interrupt(OutOfTimeError)
+        if self._interrupt is not None and self._interrupt.touched_bytes() > MAX_BYTES:
+            self._interrupt.interrupt(OutOfMemoryError)
         return False
 
     def preempt(self) -> None:

@@ -43,7 +43,13 @@ from levada.core.durable_files import unwritable_error
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.names import check_stream_name
 from levada.core.query_limits import QueryLimits, check_limits
-from levada.engine.background_planning import MAX_CPU_SECONDS, OutOfTimeError, Trial
+from levada.engine.background_planning import (
+    MAX_BYTES,
+    MAX_CPU_SECONDS,
+    OutOfMemoryError,
+    OutOfTimeError,
+    Trial,
+)
 from levada.engine.delivery.requested_outputs import Requested
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.query_expiry import QueryExpiry
@@ -275,6 +281,9 @@ class Requests:
                 return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
             case RecursionError():
                 return self._refusal(too_large(""))
+            case OutOfMemoryError():
+                refused = f"To plan the query takes more than {MAX_BYTES >> 20:,} MB of memory."
+                return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
             case OutOfTimeError():
                 refused = f"To plan the query takes more than {MAX_CPU_SECONDS:g} s of CPU time."
                 return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -245,17 +245,30 @@ def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(
         assert max(reports) >= 10_000
 
 
+@pytest.mark.parametrize(
+    ("limit", "value", "step", "refusal"),
+    [
+        ("MAX_CPU_SECONDS", 2.0, list.clear, "s of CPU time"),
+        ("MAX_BYTES", 64 << 20, lambda pieces: pieces.append(b"x" * 65536), "than 64 MB of memory"),
+    ],
+)
 def test_a_text_whose_planning_does_not_end_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: float,
+    step: Callable[[list[bytes]], None],
+    refusal: str,
 ) -> None:
-    monkeypatch.setattr(background_planning, "MAX_CPU_SECONDS", 2.0)
-    plan_ahead = Catalog.plan_ahead
+    plan_ahead, pieces = Catalog.plan_ahead, list[bytes]()
 
     def endless(catalog: Catalog, queries: dict[str, Any], *args: Any) -> Any:
         while "evil" in queries:
-            pass
+            step(pieces)
         return plan_ahead(catalog, queries, *args)
 
+    monkeypatch.setattr(background_planning, limit, value)
+    monkeypatch.setattr(control_requests, limit, value)
     monkeypatch.setattr(Catalog, "plan_ahead", endless)
     with started(tmp_path, always=EACH) as (engine, feed):
         feed.more(8)
@@ -263,7 +276,8 @@ def test_a_text_whose_planning_does_not_end_is_refused(
         evil = Asker(tmp_path, EACH, "evil")
         feed.more(8)
         until(lambda: read(engine) == 16)
-        assert "s of CPU time" in evil.answer().refused
+        assert refusal in evil.answer().refused
+        assert sum(map(len, pieces)) < 1 << 30
         answer = add(tmp_path, EACH)
         feed.more(12)
         until(lambda: read(engine) == 28)

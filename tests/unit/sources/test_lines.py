@@ -5,11 +5,13 @@ import io
 import re
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levada.kernels.text.byte_ops import view_of
 from levada.kernels.text.csv_records import (
     OPEN_QUOTE,
     RECORD_BYTES,
@@ -29,7 +31,7 @@ from levada.kernels.text.line_boundaries import (
     number_blocks,
     number_elements,
 )
-from levada.kernels.text.subject_descriptions import PARTS
+from levada.kernels.text.subject_descriptions import PARTS, new_walk, step
 from levada.kernels.text.subject_runs import count_byte, cut_subjects
 
 LINES = st.sampled_from(
@@ -325,6 +327,33 @@ def test_labels_of_elements_that_are_over_take_no_room_for_good() -> None:
     assert cut_descriptions(buffer(text), 5000, True) == (len(text), 2000)
     chain = "<s> <p> _:n0 .\n" + "".join(f"_:n{i} <p> _:n{i + 1} .\n" for i in range(3000))
     assert cut_descriptions(buffer(chain + text), 5000, True) == (len(chain + text), 2001)
+
+
+def known_slot(label: str) -> int:
+    """Where a table of 1,024 labels would have a label by a hash that everybody can compute."""
+    hashed = 14695981039346656037
+    for char in label.encode():
+        hashed = (hashed ^ char) * 1099511628211 % 2**64
+    hashed = (hashed ^ (hashed >> 29)) * 0xBF58476D1CE4E5B9 % 2**64
+    return ((hashed ^ (hashed >> 32)) >> 1) % 1024
+
+
+def test_labels_with_near_slots_by_a_known_hash_are_spread_over_the_table() -> None:
+    chosen = [label for i in range(40_000) if known_slot(label := f"_:x{i}") < 16][:400]
+    ends = np.cumsum([len(label) + 1 for label in chosen]) - 1
+    starts = ends - [len(label) for label in chosen]
+
+    @numba.njit
+    def table_of(text, starts, ends):  # type: ignore[no-untyped-def]
+        walk, view = new_walk(), view_of(text)
+        for at, end in zip(starts, ends):  # noqa: B905 (numba has no strict)
+            step(walk, view, at, at, end, 0, 0)
+        return walk.label
+
+    table = table_of(buffer(" ".join(chosen)), starts, ends)
+    there = "".join("x" if label else " " for label in table)
+    assert there.count("x") == len(chosen) > 300
+    assert max(map(len, there.split())) < 100
 
 
 def twin_blocks(text: str) -> list[tuple[int, int]]:

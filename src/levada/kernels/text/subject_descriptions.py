@@ -111,7 +111,7 @@ def _place(walk: Walk, view: View, at: int, end: int) -> int:
         return -1
     while byte(view, end - 1) == 46:  # the line's end
         end -= 1
-    hashed = W(14695981039346656037)
+    hashed = W(14695981039346656037) ^ W(view[0])  # no writer of labels knows the address
     for i in range(at, end):
         hashed = (hashed ^ W(byte(view, i))) * W(1099511628211)
     hashed = (hashed ^ (hashed >> W(29))) * W(0xBF58476D1CE4E5B9)

@@ -29,6 +29,7 @@ from levada.core.pending_requests import mark_pending
 from levada.errors import SourceError, UsageError
 
 BUFFER = 20_000  # the most received messages that are not durable
+BUFFER_BYTES = 64 << 20  # of these messages; the last one may exceed it
 TOGETHER = 0.005  # s that a message waits for others
 PATIENCE = 10.0  # s until the first answer of a feed
 
@@ -84,6 +85,7 @@ class FeedSpool:
         self._receiver: Receiver | None = None
         self._room = threading.Condition()
         self._buffer: list[Message] = []
+        self._bytes = 0  # of the buffer
         self._stopped = self._once = self._up = self._refused = self._full = False
         self._away = self._reason = ""
         self._answered = threading.Event()
@@ -178,12 +180,16 @@ class FeedSpool:
     def put(self, message: Message) -> None:
         """Adds a message."""
         with self._room:
-            self._room.wait_for(lambda: self._stopped or len(self._buffer) < BUFFER)
+            self._room.wait_for(lambda: self._stopped or self._has_room())
             if not self._stopped:
                 self._buffer.append(message)
+                self._bytes += message.size
                 if not message.fault:
                     self.heard = time.monotonic()
                 self._room.notify_all()
+
+    def _has_room(self) -> bool:
+        return len(self._buffer) < BUFFER and self._bytes < BUFFER_BYTES
 
     def up(self) -> None:
         """Notes that the feed responds."""
@@ -217,7 +223,7 @@ class FeedSpool:
             self._room.wait_for(lambda: bool(self._buffer) or self._stopped)
             if self._buffer:
                 self._room.wait_for(lambda: self._stopped, TOGETHER)  # collects more messages
-            messages, self._buffer = self._buffer, []
+            messages, self._buffer, self._bytes = self._buffer, [], 0
             self._room.notify_all()
             return messages or None
 

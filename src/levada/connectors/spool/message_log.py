@@ -41,6 +41,11 @@ class Message:
     headers: Sequence[tuple[str, str]] = ()
     fault: str = ""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the payload and about those of the headers."""
+        return len(self.payload) + sum(len(name) + len(value) for name, value in self.headers)
+
 
 class Log:
     """The files of one stream, for their writer."""

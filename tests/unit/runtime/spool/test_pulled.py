@@ -19,6 +19,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from awaiting import PATIENCE
 from levada.cli.status import show
+from levada.connectors.spool import feed_spool
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
 from levada.errors import SourceError
@@ -271,6 +272,25 @@ def test_a_websocket_that_dies_and_comes_again() -> None:
             until(lambda: elements(engine) == 3)
             until(lambda: not engine.progress().awaits)
             until(lambda: not engine.status().away)
+
+
+def test_messages_that_wait_to_be_written_are_bounded_in_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed_spool, "BUFFER_BYTES", 10_000)
+    full = [True]
+    monkeypatch.setattr(feed_spool.Log, "full", lambda log: full[0])
+    large = "x" * 1000
+    sent: list[str | bytes] = [f"{statement(k)} # {large}" for k in range(200)]
+    with socket_of(sent) as server:
+        port = server.socket.getsockname()[1]
+        with listening(f"ws://127.0.0.1:{port}/any") as (engine, _):
+            spool = engine._spools.spool_of(S)
+            assert isinstance(spool, feed_spool.FeedSpool)
+            until(lambda: spool._bytes >= 10_000)
+            assert spool._bytes == sum(each.size for each in spool._buffer) < 12_000
+            full[0] = False
+            until(lambda: elements(engine) == 200)
 
 
 def reports(asked: Any) -> list[Any]:

@@ -1,5 +1,5 @@
-"""Requests to a server of events and its answers are lost or cut, and the connection is reset, or
-falls silent before it answers: each event is taken once.
+"""Requests to a server of events, or to a WebSocket, and its answers are lost or cut, and the
+connection is reset, or falls silent before it answers: each event is taken once.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_pulled import Events, _quick, elements, listening, statement
+from test_pulled import Events, _quick, elements, listening, socket_of, statement
 
-from fault_proxy import FaultProxy, lines
+from fault_proxy import FaultProxy, http, lines
 from serving import until
 
 assert _quick, "a fixture for each test here"
@@ -34,3 +34,24 @@ def test_a_fault_at_each_message_takes_each_event_once(
             assert elements(engine) == 21
     resumed = [int(each) for each in server.asked if each is not None]
     assert resumed == sorted(resumed), "each answer begins behind the last event"
+
+
+@pytest.mark.parametrize("fault", ["reset", "cut", "hang"])
+def test_a_fault_at_each_message_of_a_handshake_delays_a_websocket(
+    monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr("levada.connectors.spool.receivers.websocket.OPENING", 1.0)
+    sent: list[str | bytes] = []
+    faults = [(f"^{message}", fault) for message in MESSAGES[:3]]
+    with (
+        socket_of(sent) as server,
+        FaultProxy(server.socket.getsockname()[1], http, faults) as proxy,
+        listening(f"ws://127.0.0.1:{proxy.port}/any") as (engine, _),
+    ):
+
+        def is_heard() -> bool:
+            sent.append(statement(len(proxy.labels)))  # a server may send to a connection that died
+            return elements(engine) > 0
+
+        until(is_heard)
+        assert not proxy.faults

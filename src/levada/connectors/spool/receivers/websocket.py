@@ -25,6 +25,7 @@ from levada.core.clock import CLOCK
 _TOO_BIG = 1009  # the close code for a message that is too large
 _ALIVE = 20  # s between two pings
 _REFUSED = range(400, 500)
+_QUEUE = 4  # messages that the library holds
 
 
 class Messages:
@@ -53,7 +54,7 @@ class Messages:
         try:
             return self._client.connect(
                 self._feed.url, ssl=self._tls, additional_headers=authorization(self._feed),
-                open_timeout=OPENING, max_size=LARGEST, ping_interval=_ALIVE,
+                open_timeout=OPENING, max_size=LARGEST, max_queue=_QUEUE, ping_interval=_ALIVE,
                 ping_timeout=_ALIVE, proxy=None,
             )  # fmt: skip
         except Exception as error:

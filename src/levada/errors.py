@@ -15,7 +15,8 @@
     ├── PromiseError          a stream breaks a promise: its queries are suspended
     ├── SinkError             results that cannot be written                             exit 1
     │   ├── TargetAwayError         a target that does not answer: the engine waits
-    │   └── TargetTakenError        another engine writes to the target
+    │   ├── TargetTakenError        another engine writes to the target
+    │   └── UnfitResultError        the target cannot hold them: their query is suspended
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     │   ├── DamagedError            a file of it is missing, cut short or altered
     │   └── OvertakenError          another engine has taken it over                     exit 4
@@ -145,7 +146,9 @@ class QueryFailureError(QueryError):
 
 
 class SourceError(LevadaError):
-    """A stream or static file that cannot be read."""
+    """A stream or static file that cannot be read. ``stream``: the one stream that cannot."""
+
+    stream = ""
 
 
 class MissingError(SourceError):
@@ -195,6 +198,10 @@ class TargetAwayError(SinkError):
 
 class TargetTakenError(SinkError):
     """A target of results to which another engine writes, which has shut this one out."""
+
+
+class UnfitResultError(SinkError):
+    """Results that their target cannot hold: the query is suspended."""
 
 
 class CheckpointError(LevadaError):

@@ -67,6 +67,7 @@ from levada.errors import (
     ManyReportsError,
     OverMemoryError,
     PromiseError,
+    SourceError,
     unreadable,
 )
 from levada.plan.execution.plan import Plan, queries_of_member
@@ -424,8 +425,9 @@ class Driver:
             try:
                 with cpu_guard():
                     return self.epochs.decide(flush=flush)
-            except LostError as error:
-                raise error.with_epoch(self.last.epoch + 1) from error
+            except SourceError as error:
+                self._set_aside(error)
+                return None
             except BaseException as error:
                 failure, plan = as_failure(error), self.epochs.plan
                 if failure is None or plan is None:
@@ -601,8 +603,8 @@ class Driver:
             self.epochs.pace.spent(time.process_time() - began)
             self._check_totals()
             self._collected.collect_after(len(self._registry.queries))
-        except AwayError as error:  # decided again when the source answers
-            self._awaits = error.message
+        except SourceError as error:  # decided anew
+            self._set_aside(error)
             return False
         except (ManyReportsError, OverMemoryError) as error:
             self.epochs.make_smaller(error, intention)
@@ -615,6 +617,17 @@ class Driver:
         self._awaits = ""
         self._watch_idle_epochs(intention, before)
         return rest or self.last.epoch == intention.epoch
+
+    def _set_aside(self, error: SourceError) -> None:
+        """Leaves out the stream that cannot be read, or raises the error. The last one that does
+        not answer is waited for.
+        """
+        try:
+            self.epochs.sourcing.set_aside(error)
+        except AwayError:
+            self._awaits = error.message
+        except LostError as lost:
+            raise lost.at(self.last.epoch + 1) from error
 
     def _watch_idle_epochs(self, intention: EpochIntent, before: Manifest) -> None:
         """Warns if epochs repeatedly do nothing while input waits."""

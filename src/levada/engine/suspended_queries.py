@@ -93,7 +93,8 @@ class Suspended:
             warnings.warn(describe_suspension(name, self.queries[name]), stacklevel=2)
 
     def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
-        if isinstance(error, EvaluationError):
+        is_fault = not isinstance(error.__cause__, LevadaError)  # of Levada
+        if isinstance(error, EvaluationError) and is_fault:
             return Suspension(identity, _failure_text(error, text), 0, "")
         if not isinstance(error, ExcessError):
             return Suspension(identity, str(error), 0, "")

@@ -191,7 +191,9 @@ def test_records_that_are_none_are_damage(random_seed: int) -> None:
 def test_old_formats_are_named() -> None:
     old = bytearray(encoded(ONE))
     old[16] = 1
-    with pytest.raises(BrokerError, match=r"offset 7 is in the format of before Kafka 0\.11"):
+    with pytest.raises(
+        BrokerError, match=r"offset 7 is damaged: its format, of before Kafka 0\.11"
+    ):
         Batches.parse(in_room(bytes(old)), 7, [])
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
 from levada.connectors.serialization.serialize import Batch
-from levada.errors import SinkError
+from levada.errors import UnfitResultError
 
 TIMES = "#"  # the column of multiplicities; no variable has such a name
 
@@ -44,8 +44,8 @@ def rows_to_append(batch: Batch) -> pl.DataFrame:
 
 
 def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> list[Change]:
-    """Returns the changes of the rows of a table by a batch of changes. Raises ``SinkError`` for
-    two rows with one key.
+    """Returns the changes of the rows of a table by a batch of changes. Raises
+    ``UnfitResultError`` for two rows with one key.
     """
     assert batch.change is not None, "changes have signs"
     texts = {name: batch.columns[name].cast(pl.String) for name in variables}
@@ -61,7 +61,7 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
             shown = ", ".join(
                 f"{k}={v}" for k, v in zip(key, _first_key(twice, rows, key), strict=True)
             )
-            raise SinkError(
+            raise UnfitResultError(
                 f"The relation has no key {', '.join(key)}: of {shown} there are several rows, or "
                 "a part is unbound.",
                 hint="Name a key that tells all its rows apart.",

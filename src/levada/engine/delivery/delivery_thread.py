@@ -36,6 +36,7 @@ from levada.errors import (
     SinkError,
     TargetAwayError,
     TargetTakenError,
+    UnfitResultError,
 )
 from levada.runtime.publication.query_lifetime import Lifetime
 from levada.runtime.task.operator_failures import as_failure
@@ -148,6 +149,8 @@ class Delivery:
                     self._stopping.wait(pause)
                 elif self.ends < MAX:
                     self._end(str(error))
+                elif isinstance(error, UnfitResultError):
+                    self._break(EvaluationError(str(error)), error)
                 else:
                     self._fail(error)
             except BaseException as error:
@@ -169,8 +172,8 @@ class Delivery:
         """
         if isinstance(error, TargetAwayError):
             return self.ends == MAX or self.known is not None
-        taken = isinstance(error, TargetTakenError)
-        return self.asked is not None and not taken and self.ends == MAX
+        final = isinstance(error, TargetTakenError | UnfitResultError)
+        return self.asked is not None and not final and self.ends == MAX
 
     def _end(self, why: str) -> None:
         """Ends the output before it has all reports."""
@@ -184,10 +187,11 @@ class Delivery:
         self._set_reason(str(error))
         self._stopping.set()
 
-    def _break(self, fault: EvaluationError) -> None:
-        """Stops the output after a fault of Levada; the query will be suspended."""
+    def _break(self, fault: EvaluationError, cause: LevadaError | None = None) -> None:
+        """Stops the output; the query will be suspended."""
+        fault.__cause__ = cause
         self.fault, self.broken = fault, True
-        self._set_reason(f"Levada failed on it: {fault.message}")
+        self._set_reason(f"The query is suspended: {fault.message}")
         self._stopping.set()
 
     def _set_reason(self, why: str) -> None:

@@ -41,6 +41,7 @@ from levada.errors import (
     ManyReportsError,
     OverMemoryError,
     PromiseError,
+    SourceError,
 )
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.admission_control import Admission
@@ -112,6 +113,7 @@ class EpochRunner:
         self.wall, self.due, self.slices = wall, due, slices
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
         self._began_before = 0  # when the previous one was decided
+        self._has_run = False  # an epoch of this run is committed
         self.placed, self.tally, self.bound = placed, LocalityStats(), bound
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
@@ -258,6 +260,7 @@ class EpochRunner:
         manifest = self._evaluate(intention)
         self._forget_passing()
         self.checkpoint.commit(manifest)
+        self._has_run = True
         self.loads.commit()
         self.sourcing.acknowledge_reported_files(intention.overtaken, intention.gone)
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
@@ -276,7 +279,12 @@ class EpochRunner:
         fails on the tasks, or on their outcomes.
         """
         context = self._context(intention)
-        outcomes = self._outcomes(self._job(intention, context))
+        try:
+            outcomes = self._outcomes(self._job(intention, context))
+        except SourceError as error:
+            if error.stream or not (intention.static and self._has_run):
+                raise
+            raise EvaluationError(str(error)) from error  # of a query that came since the start
         self.await_published()  # before due results are looked up
         try:
             with cpu_guard():

@@ -11,7 +11,9 @@ no longer read are in a log (``checkpoint.file_read_log``); sources receive whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,13 @@ from levada.connectors.sources.split_enumerator import SplitEnumerator, source_o
 from levada.connectors.sources.splits import AnyReference, FileSplit, Measured
 from levada.core.durable_files import make_folder
 from levada.core.event_time import MAX, MIN
+from levada.errors import SourceError
 from levada.plan.execution.plan import Plan
 
 Positions = dict[str, dict[str, Any]]
 Silence = frozenset[tuple[str, str]]
+RETRY_MS = 10_000
+"""The time for which a stream that cannot be read is left out."""
 
 
 class SourceCoordinator:
@@ -53,6 +58,8 @@ class SourceCoordinator:
         # streams whose names belonged to other streams before this run, with their positions
         self.reused_names: frozenset[str] = frozenset()
         self._looked = MIN  # when sources were last looked at, by the clock
+        # streams that cannot be read: the reason, and until when they are left out
+        self._failed: dict[str, tuple[str, int]] = {}
         # (stream, partition or "") -> when its last data came, by the clock of durations
         self._heard: dict[tuple[str, str], int] = {}
 
@@ -80,7 +87,26 @@ class SourceCoordinator:
         if not self.once:
             self._looked = wall
             for config in self.configs:
-                self.sources[config.name].discover(position=self.whole_position(positions, config))
+                if not self._is_failed(config):
+                    with _name_stream(config.name):
+                        position = self.whole_position(positions, config)
+                        self.sources[config.name].discover(position=position)
+
+    def set_aside(self, error: SourceError) -> None:
+        """Leaves a stream out for a while, and warns. Raises the error if it names no stream, if
+        no other stream is read, or if the run reads only what is there.
+        """
+        others = [c for c in self.configs if c.name != error.stream and not self._is_failed(c)]
+        if self.once or not error.stream or not others:
+            raise error
+        before, _ = self._failed.get(error.stream, ("", MIN))
+        self._failed[error.stream] = str(error), self._looked + RETRY_MS
+        if before != str(error):
+            warnings.warn(f"{error} The other streams are read meanwhile.", stacklevel=2)
+
+    def _is_failed(self, config: StreamConfig) -> bool:
+        """Whether a stream is left out."""
+        return self._looked < self._failed.get(config.name, ("", MIN))[1]
 
     def whole_position(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
         """Returns the whole position of a stream."""
@@ -163,10 +189,7 @@ class SourceCoordinator:
     ) -> tuple[list[AnyReference], Positions]:  # fmt: skip
         """Returns references of at most ``rows`` elements in all, and the positions after them."""
         able = [
-            c
-            for c in self.configs
-            if self._may_read(c, records)
-            and self.sources[c.name].backlog(self.whole_position(positions, c))
+            c for c in self.configs if self._may_read(c, records) and self._backlog(positions, c)
         ]
         references: list[AnyReference] = []
         after = {**positions, **self._start_positions(positions)}
@@ -175,9 +198,10 @@ class SourceCoordinator:
             share = max(left // (len(able) - n), 1) if left else 0
             if not share:
                 break
-            taken, position = self.sources[config.name].take(
-                self.whole_position(after, config), share
-            )
+            with _name_stream(config.name):
+                taken, position = self.sources[config.name].take(
+                    self.whole_position(after, config), share
+                )
             references += taken
             after[config.name] = self._short(positions, config, position)
             left -= sum(r.elements for r in taken)
@@ -199,6 +223,13 @@ class SourceCoordinator:
         """
         record = records.get(config.name, StreamRecord())
         return record.ahead < config.ahead
+
+    def _backlog(self, positions: Positions, config: StreamConfig) -> bool:
+        """Whether a stream that is not left out has unread input."""
+        if self._is_failed(config):
+            return False
+        with _name_stream(config.name):
+            return self.sources[config.name].backlog(self.whole_position(positions, config))
 
     def complete(
         self, intention: EpochIntent, controls: Sequence[SourceReport], plan: Plan
@@ -222,8 +253,9 @@ class SourceCoordinator:
 
     @property
     def unavailable(self) -> dict[str, str]:
-        """The streams whose sources do not respond, with the reasons."""
-        return {name: source.away for name, source in self.sources.items() if source.away}
+        """The streams that are not read, with the reasons."""
+        away = {name: source.away for name, source in self.sources.items() if source.away}
+        return away | {c.name: self._failed[c.name][0] for c in self.configs if self._is_failed(c)}
 
     @property
     def has_ending_streams(self) -> bool:
@@ -240,17 +272,11 @@ class SourceCoordinator:
 
     def has_backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
         """Whether ``assign_splits`` would return anything now."""
-        return any(
-            self._may_read(c, records)
-            and self.sources[c.name].backlog(self.whole_position(positions, c))
-            for c in self.configs
-        )
+        return any(self._may_read(c, records) and self._backlog(positions, c) for c in self.configs)
 
     def has_unread(self, positions: Positions) -> bool:
         """Whether there is unread input."""
-        return any(
-            self.sources[c.name].backlog(self.whole_position(positions, c)) for c in self.configs
-        )
+        return any(self._backlog(positions, c) for c in self.configs)
 
     def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
         """Whether a stream has ended since the last epoch."""
@@ -294,9 +320,9 @@ class SourceCoordinator:
         if it does not follow the clock, or has unread input.
         """
         looked = self._looked
-        if looked <= MIN or not config.heartbeat:
+        if looked <= MIN or not config.heartbeat or self._is_failed(config):
             return MIN
-        if self.sources[config.name].backlog(self.whole_position(after, config)):
+        if self._backlog(after, config):
             return MIN
         return looked - looked % config.heartbeat - config.lateness
 
@@ -309,10 +335,11 @@ class SourceCoordinator:
         silent: set[str],
     ) -> tuple[StreamState, list[str]]:
         source = self.sources[config.name]
-        floor = MAX
+        failed = self._is_failed(config)
+        floor = MIN if failed else MAX  # nothing gets complete of a stream that is left out
         reading: dict[str, int] = {}
         done: list[str] = []
-        known = source.partition_states(self.whole_position(after, config))
+        known = {} if failed else source.partition_states(self.whole_position(after, config))
         greatest = max(known, default="")
         for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
@@ -389,6 +416,16 @@ class SourceCoordinator:
             return any(spoke.get((other, ""), MAX) > since for other in beside.get(stream, ()))
 
         return frozenset(key for key in silent if key[1] or follows(key[0]))
+
+
+@contextmanager
+def _name_stream(stream: str) -> Iterator[None]:
+    """Has errors in the block name the stream that cannot be read."""
+    try:
+        yield
+    except SourceError as error:
+        error.stream = stream
+        raise
 
 
 def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:

@@ -51,7 +51,7 @@ from levada.core.array_types import Bools, Bytes
 from levada.core.event_time import MAX, MIN
 from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame
-from levada.errors import FileFault, LostError
+from levada.errors import FileFault, SourceError
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.matching.scan_rows import constants, match_, scan
@@ -165,8 +165,6 @@ class IntakeTask:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds
             )
-        except LostError as error:
-            raise error.with_epoch(self.context.epoch) from error
         # nothing of the reference has been routed: it is read completely before
         except FileFault as fault:
             self._write_letters(reference, [Dead(reference.start, str(fault), "")], (), w)
@@ -177,6 +175,9 @@ class IntakeTask:
                 control.measured = Measured(reference.name, reference.start, reference.elements)
             control.reasons = [f"{reference.name}: {fault}"]
             control.other = platform.node() if fault.other else ""
+        except SourceError as error:
+            error.stream = reference.stream
+            raise
         self.controls.append(control)
 
     def _triples(

@@ -79,11 +79,8 @@ class Batches:
         if fault == DAMAGED and not n:
             raise DamagedBatchError(at, _next_offset(data), "its checksum or its size is wrong")
         if fault == OLD and not n:
-            raise BrokerError(
-                f"the batch at the offset {at} is in the format of before Kafka 0.11, which is not "
-                "read",
-                final=True,
-            )
+            why = "its format, of before Kafka 0.11, is not read"
+            raise DamagedBatchError(at, _next_offset(data, old=True), why)
         seen = (table[:, ATTRIBUTES] & CONTROL) == 0
         if aborted:
             seen &= ~_mark_aborted(data, table, aborted)
@@ -100,9 +97,9 @@ class Batches:
         return replace(self, table=self.table[self.table[:, LAST] >= stop])
 
 
-def _next_offset(data: Bytes) -> int:
+def _next_offset(data: Bytes, *, old: bool = False) -> int:
     """Returns the offset after a damaged batch at the beginning of data: that of the next batch,
-    else that in its header, if it is plausible; 0: unknown.
+    else that in its header, if it is plausible; 0: unknown. ``old``: it has no such header.
     """
     if len(data) < HEADER:
         return 0
@@ -111,8 +108,10 @@ def _next_offset(data: Bytes) -> int:
     following = size + 12
     if HEADER <= following <= len(data) - 17:
         begin: int = struct.unpack(">q", data[following : following + 8].tobytes())[0]
-        if begin > first and data[following + 16] == MAGIC:
+        if begin > first and (old or data[following + 16] == MAGIC):
             return begin
+    if old:
+        return 0
     (later,), (count,) = struct.unpack_from(">i", head, 23), struct.unpack_from(">i", head, 57)
     return first + later + 1 if 0 < count <= min(later + 1, size // MIN_RECORD_BYTES) else 0
 

@@ -30,8 +30,9 @@
 
 A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
 
-Messages quote texts of users and clients. So their length has a bound (``MAX_MESSAGE``), and of a
-long line of a query's text they quote only the surroundings of the place (``MAX_QUOTED``).
+Messages quote texts of users and clients. So their length has a bound (``MAX_MESSAGE``), they have
+no control characters but line ends and tabs, and of a long line of a query's text they quote only
+the surroundings of the place (``MAX_QUOTED``).
 """
 
 from __future__ import annotations
@@ -329,12 +330,26 @@ def errno_of(error: BaseException | None) -> int:
     return 0
 
 
+def escape_controls(text: str) -> str:
+    r"""Returns a text with escapes for all characters that are not printable, which a terminal
+    might obey, except line ends and tabs.
+
+    >>> print(escape_controls("caf\xe9 \x1b[2J"))
+    café \x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def shorten(text: str, most: int = MAX_MESSAGE) -> str:
     """Returns a text of at most ``most`` characters: of a longer one the beginning and the end.
+    Control characters are escaped.
 
     >>> shorten("It is short."), shorten(100 * "a" + 100 * "b", 26)
     ('It is short.', 'aaaaaaaaaaa .. bbbbbbbbbbb')
     """
+    text = escape_controls(text)
     if len(text) <= most:
         return text
     half = (most - 4) // 2

@@ -627,7 +627,7 @@ class Driver:
         except AwayError:
             self._awaits = error.message
         except LostError as lost:
-            raise lost.at(self.last.epoch + 1) from error
+            raise lost.with_epoch(self.last.epoch + 1) from error
 
     def _watch_idle_epochs(self, intention: EpochIntent, before: Manifest) -> None:
         """Warns if epochs repeatedly do nothing while input waits."""

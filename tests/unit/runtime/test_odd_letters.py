@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
-import levada
+import pytest
 
+import levada
+from levada.cli.main import main
+
+ESCAPE = "\x1b[2J\x07\u202e"
 QUERY = (
     "SELECT ?s ?o FROM NAMED WINDOW <w> ON <http://e/s> [RANGE 1s STEP 1s] WHERE { "
     "WINDOW <w> { ?s ?p ?o } }"
@@ -37,3 +41,17 @@ def test_a_header_with_such_characters_is_one_line(tmp_path: Path) -> None:
         engine.start(once=True)
         engine.await_end()
         assert query.to_polars(terms=True)["report"].to_list() == [1000]
+
+
+def test_a_reason_has_no_character_that_a_terminal_obeys(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.rq").write_text(QUERY)
+    (folder := tmp_path / "s").mkdir()
+    triple = '<http://e/a> <http://e/p> "1"'
+    (folder / "a\x1b[2J.nt").write_text(f"{triple} 1000 .\n{triple} {ESCAPE}z .\n{ESCAPE}\n")
+    stream = f"http://e/s={folder}"
+    code = main(["run", str(tmp_path / "q.rq"), "--stream", stream, "--once", "--master", "none"])
+    said = capfd.readouterr().err
+    assert code == 0 and "2J" in said and "dead letter" in said
+    assert all(char.isprintable() or char == "\n" for char in said), said

@@ -31,7 +31,7 @@ from levada.core.durations import UNITS, shown_duration
 from levada.core.event_time import MAX, MIN, distinct
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
-from levada.errors import shorten
+from levada.errors import escape_controls, shorten
 
 Times = npt.NDArray[np.int64]
 
@@ -216,7 +216,7 @@ def some_reasons(
     """Returns a few dead letters of a reference, each for another reason, with their places."""
     reasons: dict[str, str] = {}
     for d in islice(dead, 100):
-        kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
+        kind, reason = d.reason.split(":")[0], escape_controls(d.reason[:_LONGEST])
         reasons.setdefault(kind, f"{place_of(reference, d.offset, messages=messages)}: {reason}")
     return list(reasons.values())[:TOLD]
 
@@ -225,7 +225,7 @@ def place_of(reference: AnyReference, offset: int, *, messages: bool = False) ->
     """Describes a place in a reference for people."""
     form = getattr(reference, "format", "")
     place = "offset" if messages else "row" if form == "parquet" else "byte"
-    return f"{reference.name}, {place} {offset}"
+    return f"{escape_controls(reference.name)}, {place} {offset}"
 
 
 def dead_records(

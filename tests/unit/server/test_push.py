@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import threading
 import time
@@ -17,8 +18,12 @@ from awaiting import PATIENCE, until
 from levada import Engine
 from levada.connectors.config.input_formats import PUSH
 from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.spool import push_spool
 from levada.connectors.spool.push_spool import REMEMBERED, PushLog
+from levada.core.event_time import MIN
 from levada.errors import SinkError, UsageError
+from levada.server.problem_json import Problem
+from levada.server.push.push_writer import Body, Pusher
 from levada.server.settings import Limits, Settings
 from levada.testing.stream_builders import ManualClock
 from serving import last_report, served
@@ -173,6 +178,27 @@ def test_a_step_of_the_clock_forgets_no_key(
     assert (again.find_by_key("one"), again.find_by_key("two")) == ("x", "y"), (
         "also in the next life"
     )
+
+
+def test_more_keys_than_are_remembered_are_refused_until_some_are_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_spool, "MAX_KEYS", 2)
+    (tmp_path / "data").mkdir()
+    clock, config = ManualClock(), StreamConfig.of("http://e/s", "push:", format="nq")
+    log = PushLog(tmp_path / "data", "nq", clock)
+
+    async def send(key: str) -> int:
+        data = f"{line(1)}\n".encode()
+        try:
+            return await Pusher(log).add(Body(config, data, key, MIN, 1, key)) or 0
+        except Problem as problem:
+            return problem.status
+
+    assert [asyncio.run(send(key)) for key in ("a", "b", "c", "")] == [1, 1, 429, 1]
+    clock.advance(REMEMBERED + 1)
+    assert asyncio.run(send("c")) == 1
+    assert len(log._seen) == 1
 
 
 def test_the_age_of_a_key_of_a_life_before_counts_from_the_start(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ from levada.errors import SinkError, UsageError, unreadable
 FORMATS = ("nt", "nq", "ndjson")
 MARK = "push"
 REMEMBERED = 600_000  # ms that a key is valid
+FORGET_MS = 1000  # between two looks for old keys
+MAX_KEYS = 100_000  # that are remembered
 WAY = "delete that file: what is sent again with its keys is taken twice then"
 
 
@@ -81,6 +83,7 @@ class PushLog:
 
     def __init__(self, data: Path, form: str, clock: Callable[[], int] = elapsed_ms) -> None:
         self._clock, self._begun = clock, clock()
+        self._forgot = self._begun  # when old keys were last looked for
         self._came: dict[str, int] = {}  # files of keys of this process, and their arrival
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
@@ -95,6 +98,12 @@ class PushLog:
         if seen is None or seen.came < self._clock() - REMEMBERED:
             return None
         return seen.sent
+
+    def has_room_for_keys(self) -> bool:
+        """Whether a batch with keys may come."""
+        if len(self._seen) >= MAX_KEYS:
+            self._forget_keys()
+        return len(self._seen) < MAX_KEYS
 
     def append(self, data: bytes, keys: Mapping[str, str], complete: int = MIN) -> None:
         """Writes a batch durably. ``keys``: of its data, with a digest of the data of each.
@@ -139,7 +148,10 @@ class PushLog:
         return seen
 
     def _forget_keys(self) -> None:
-        oldest = self._clock() - REMEMBERED
+        now = self._clock()
+        if now - self._forgot < FORGET_MS:
+            return
+        self._forgot, oldest = now, now - REMEMBERED
         self._seen = {key: seen for key, seen in self._seen.items() if seen.came >= oldest}
         self._forget_keys_before(oldest)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.spool.push_spool import PushLog
+from levada.connectors.spool.push_spool import MAX_KEYS, PushLog
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
 from levada.server.problem_json import Problem
@@ -115,11 +115,16 @@ class Pusher:
 
     def _commit(self, bodies: Sequence[Body]) -> Sequence[int | Exception]:
         """Stores bodies durably. Returns the number of elements of each, or its error."""
-        outcomes = _rows(bodies)
+        outcomes: list[int | Exception] = [*_rows(bodies)]
+        if not self.log.has_room_for_keys():
+            outcomes = [
+                _many_keys() if body.key else rows
+                for body, rows in zip(bodies, outcomes, strict=True)
+            ]
         taken = [
             body
             for body, rows in zip(bodies, outcomes, strict=True)
-            if not isinstance(rows, Problem) and (rows or body.complete > MIN)
+            if not isinstance(rows, Exception) and (rows or body.complete > MIN)
         ]
         if taken:
             data, keys = b"".join(b.data for b in taken), {b.key: b.sent for b in taken if b.key}
@@ -136,6 +141,11 @@ class Pusher:
             n += 1
         taken, self._waiting = self._waiting[:n], self._waiting[n:]
         return taken
+
+
+def _many_keys() -> Problem:
+    message = f"The stream remembers {MAX_KEYS:,} Idempotency-Keys of the last ten minutes."
+    return Problem(429, message, headers={"Retry-After": "60"}, hint="Send fewer, larger bodies.")
 
 
 def _rows(bodies: Sequence[Body]) -> list[int | Problem]:

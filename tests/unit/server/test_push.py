@@ -185,7 +185,7 @@ def test_more_keys_than_are_remembered_are_refused_until_some_are_old(
 ) -> None:
     monkeypatch.setattr(push_spool, "MAX_KEYS", 2)
     (tmp_path / "data").mkdir()
-    clock, config = ManualClock(), StreamConfig.of("http://e/s", "push:", format="nq")
+    clock, config = ManualClock(), StreamConfig.from_options("http://e/s", "push:", format="nq")
     log = PushLog(tmp_path / "data", "nq", clock)
 
     async def send(key: str) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from awaiting import until, until_engine
 from levada import Engine
-from levada.engine.query import Query, all_of
+from levada.engine.query import Query, collect_reports
 from levada.engine.status.status import read_status
 from levada.errors import AwayError, LostError, SourceError
 from levada.runtime.driver import source_coordinator
@@ -34,7 +34,7 @@ def write(folder: Path, first: int, end: int, *streams: str) -> None:
 
 
 def rows(engine: Engine, name: str) -> list[str]:
-    reports = all_of(Query(engine._registry.get(name), engine)).reports
+    reports = collect_reports(Query(engine._registry.get(name), engine)).reports
     return [value for report in reports for value in report.rows["v"]]
 
 

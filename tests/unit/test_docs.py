@@ -82,9 +82,12 @@ class Beside:
         checkpoint = Path(shlex.split(given)[1])
         if "--checkpoint" in arguments:
             made = Path(arguments[arguments.index("--checkpoint") + 1], "manifests")
-            until(lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()))
+            until(
+                lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()),
+                process=process,
+            )
         elif arguments[0] == "tail":
-            until(lambda: any((checkpoint / "tails").glob("[0-9a-f]*")))
+            until(lambda: any((checkpoint / "tails").glob("[0-9a-f]*")), process=process)
 
     def written(self, name: str) -> None:
         """Waits for the end of what writes a file."""

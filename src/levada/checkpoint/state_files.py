@@ -12,7 +12,6 @@ receives groups need not read and check again.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -41,11 +40,10 @@ SUFFIX = 8  # random digits in the names of attempts; as many depend on the cont
 
 def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview]) -> str:
     """Writes buffers durably as a new file; returns its name relative to ``root``."""
-    name = f"{folder}/{stem}-{secrets.token_hex(SUFFIX // 2)}{mark(data[0])}"
-    path = os.path.join(root, name)
+    name = f"{folder}/{stem}-{os.urandom(SUFFIX // 2).hex()}{mark(data[0])}"
     try:
-        mode = file_mode(os.path.join(root, folder))
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        mode = file_mode(f"{root}/{folder}")
+        fd = os.open(f"{root}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             for first in range(0, len(data), VECTOR):
                 _write_all(fd, data[first : first + VECTOR])
@@ -59,14 +57,14 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
 
 def size_of(root: str, name: str | None) -> int:
     """Returns the bytes of a file that has just been written; 0: there is none."""
-    return 0 if name is None else os.stat(os.path.join(root, name)).st_size
+    return 0 if name is None else os.stat(f"{root}/{name}").st_size
 
 
 def delete(root: str, names: Collection[str]) -> None:
     """Deletes files that no manifest names, or will name."""
     for name in names:
         with suppress(OSError):  # otherwise it is an orphan, like those of a crashed attempt
-            os.unlink(os.path.join(root, name))
+            os.unlink(f"{root}/{name}")
 
 
 def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
@@ -77,11 +75,12 @@ def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
 def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
     """Writes all bytes of some buffers, in as many calls as necessary."""
     written = os.writev(fd, buffers)
-    for buffer in buffers:
-        if written >= len(buffer):
-            written -= len(buffer)
+    for part in buffers:
+        buffer = memoryview(part)
+        if written >= buffer.nbytes:
+            written -= buffer.nbytes
             continue
-        rest = memoryview(buffer)[written:]
+        rest = buffer.cast("B")[written:]
         written = 0
         while rest:
             rest = rest[os.write(fd, rest) :]
@@ -162,7 +161,7 @@ def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any
     """Returns the frames and metadata of a file, as views of a memory map, of a ``copy`` if one is
     named. Raises ``DamagedError``, also for an intact file under the name of another.
     """
-    path = os.path.join(root, name)
+    path = f"{root}/{name}"
     try:
         with pa.memory_map(copy or path) as file:
             data = np.frombuffer(file.read_buffer(), np.uint8)

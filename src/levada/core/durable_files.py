@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def hidden_name(path: str) -> str:
     """Returns a unique name for a file that will be moved to a path; sorts before it."""
     folder, slash, name = path.rpartition(os.sep)
-    return f"{folder}{slash}.{name}.{secrets.token_hex(8)}"
+    return f"{folder}{slash}.{name}.{os.urandom(8).hex()}"
 
 
 def write_once(path: Path | str, data: bytes) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import msgspec
@@ -113,14 +113,13 @@ def concat(frames: Sequence[Frame]) -> Frame:
     """All rows of frames with the same columns, in order; at least one frame."""
     if len(frames) == 1:
         return frames[0]
-    every = [f.columns for f in frames]
-    return Frame(
-        {k: np.concatenate([columns[k] for columns in every]) for k in every[0]},
-        sum([f.n for f in frames]),
-    )
+    names = frames[0].columns
+    columns = zip(*[[f.columns[name] for name in names] for f in frames], strict=True)
+    whole = {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
+    return Frame(whole, sum([f.n for f in frames]))
 
 
-class Described(NamedTuple):
+class Described(msgspec.Struct, array_like=True, frozen=True):
     """A frame in a head: its columns with their dtypes and offsets, and the bytes that it takes."""
 
     name: str
@@ -136,7 +135,7 @@ class _Head(msgspec.Struct, omit_defaults=True):
     size: int = 0
 
 
-def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
+def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[Column]]]:
     """Yields each frame with its consecutive buffers, which are aligned; columns are not copied.
 
     A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
@@ -146,12 +145,12 @@ def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memor
     offset = 0
     for name, frame in frames.items():
         start, many = offset, frame.n >= _ALIGN
-        buffers: list[memoryview] = []
+        buffers: list[Column] = []
         described: list[tuple[str, str, int]] = []
         times: list[tuple[Column, int]] = []
         for column, values in frame.columns.items():
             kind = values.dtype.str
-            constant = many and _is_constant(values)
+            constant = many and values[0] == values[-1] and _is_constant(values)
             if many and kind == _INT64 and not constant:
                 if times and (same := _place_of_equal(values, times)) is not None:
                     described.append((column, kind, same))
@@ -161,8 +160,7 @@ def lay_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memor
             if size := kept.nbytes:
                 contiguous = kept if kept.flags.c_contiguous else np.ascontiguousarray(kept)
                 gap = -size % _ALIGN
-                data = contiguous.view(np.uint8).data
-                buffers += (data, _GAPS[gap]) if gap else (data,)
+                buffers += (contiguous, _GAPS[gap]) if gap else (contiguous,)
             described.append((column, kind, -offset - 1 if constant else offset))
             offset += size + -size % _ALIGN
         yield Described(name, frame.n, described, start, offset - start), buffers
@@ -188,7 +186,7 @@ def align_size(size: int) -> int:
 def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     """Frames and JSON-able ``meta`` as the consecutive buffers of a blob."""
     entries: list[Described] = []
-    buffers: list[memoryview] = []
+    buffers: list[Column] = []
     for described, frame_buffers in lay_out(frames):
         entries.append(described)
         buffers += frame_buffers
@@ -197,17 +195,18 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     first = _MAGIC + np.uint32(len(head)).tobytes() + head
     if not buffers:
         return [memoryview(first)]
-    return [memoryview(first.ljust(align_size(len(first)), b" ")), *buffers]
+    return [memoryview(first.ljust(align_size(len(first)), b" ")), *[b.data for b in buffers]]
 
 
-_GAPS = [memoryview(bytes(gap)) for gap in range(_ALIGN)]
+_GAPS = [np.zeros(gap, np.uint8) for gap in range(_ALIGN)]
 _INT64 = np.dtype(np.int64).str
 
 
 def _is_constant(values: Column) -> bool:
-    """Whether a column has one value only; comparing three values decides it for most columns."""
-    first = values[0]
-    if first != values[-1] or first != values[values.size // 2]:
+    """Whether a column whose first and last value are equal has one value only; the one in the
+    middle decides it for most.
+    """
+    if values[0] != values[values.size // 2]:
         return False
     # 0.0 == -0.0, but they differ
     bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
@@ -244,7 +243,7 @@ def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
             views[column] = _all_alike(value.tobytes(), kind, n)
         else:
             views[column] = rows[offset : offset + n * kind.itemsize].view(kind)
-    return Frame(views, n)
+    return Frame._unchecked(views, n)
 
 
 _alike: dict[tuple[str, bytes], ref[Column]] = {}

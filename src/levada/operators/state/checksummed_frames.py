@@ -16,7 +16,7 @@ process that reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,41 +54,42 @@ def checked_parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryv
     blocks: list[Words] = []
     size = 0
     for described, frame_buffers in lay_out(frames):
+        views = [buffer.data for buffer in frame_buffers]
         if described.size < MIN_BLOCKWISE_BYTES:
-            data = b"".join(frame_buffers)
+            data = b"".join(views)
             entries.append((described, _digest(data)))
             buffers.append(memoryview(data))
         else:
             sums = sums_of(frame_buffers)
             entries.append((described, _digest(sums.data)))
             blocks.append(sums)
-            buffers += frame_buffers
+            buffers += views
         size += described.size
-    buffers += [sums.view(np.uint8).data for sums in blocks]
+    buffers += [sums.data for sums in blocks]
     count = sum(map(len, blocks))
     head = msgspec.json.encode(_Head(meta, entries, size + 8 * count))
     first = _MAGIC + len(head).to_bytes(4, "little") + _digest(head).to_bytes(8, "little") + head
     return [memoryview(first.ljust(align_size(len(first)), b" ")), *buffers]
 
 
-def sums_of(buffers: Iterable[memoryview]) -> Words:
+def sums_of(buffers: Sequence[Column]) -> Words:
     """The xxh3 of each block of consecutive buffers, by one call of a kernel.
 
-    >>> one, two = memoryview(bytes(10_000)), memoryview(bytes(20_000))
-    >>> bool((sums_of([one, two]) == sums_of([memoryview(bytes(30_000))])).all())
+    >>> one, two = np.zeros(10_000, np.uint8), np.zeros(20_000, np.uint8)
+    >>> bool((sums_of([one, two]) == sums_of([np.zeros(30_000, np.uint8)])).all())
     True
     """
-    at, sizes = list[int](), list[int]()
-    for buffer in buffers:
-        at.append(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
-        sizes.append(buffer.nbytes)
-    return _sums(np.array(at, np.int64), np.array(sizes, np.int64))
+    at = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
+    sizes = [buffer.nbytes for buffer in buffers]
+    return _sums(at, np.array(sizes, np.int64), sum(sizes))
 
 
-def _sums(at: Longs, size: Longs) -> Words:
-    """The sums of the blocks of pieces of memory, by their addresses and sizes."""
-    sums = np.empty(-(-int(size.sum()) >> BLOCK), np.uint64)
-    hash_blocks(at, size, schedule(0), 1 << BLOCK, sums)
+def _sums(at: Longs, sizes: Longs, size: int) -> Words:
+    """The sums of the blocks of pieces of memory of ``size`` bytes in all, by their addresses and
+    sizes.
+    """
+    sums = np.empty(-(-size >> BLOCK), np.uint64)
+    hash_blocks(at, sizes, schedule(0), 1 << BLOCK, sums)
     return sums
 
 
@@ -130,11 +131,12 @@ class _Blocks:
 
     def _check(self, at: Longs) -> None:
         asked = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0
-        blocks = np.flatnonzero(asked & ~self._seen)
+        blocks = (asked & ~self._seen).nonzero()[0]
         if len(blocks):
             starts = blocks << BLOCK
             sizes = np.minimum(len(self._data) - starts, 1 << BLOCK)
-            sums = _sums(starts + self._data.__array_interface__["data"][0], sizes)
+            at = starts + self._data.__array_interface__["data"][0]
+            sums = _sums(at, sizes, int(sizes.sum()))
             if (sums != self._sums[blocks]).any():
                 raise unreadable(self._file, ALTERED)
             self._seen[blocks] = True
@@ -148,15 +150,17 @@ class CheckedFrames(Mapping[str, Frame]):
         self._rows = rows
         self._described = {d.name: (d, digest) for d, digest in head.frames}
         self._found: dict[str, Frame] = {}
+        self.facts: dict[object, Any] = {}
+        """What follows from these frames and the key alone, computed once."""
         self._some: dict[str, Some] = {}
 
     def __getitem__(self, name: str) -> Frame:
         frame = self._found.get(name)
         if frame is None:
             described, digest = self._described[name]
-            data = self._bytes_of(described).data
+            data = self._bytes_of(described)
             if (
-                _digest(sums_of([data]).data if described.size >= MIN_BLOCKWISE_BYTES else data)
+                _digest((sums_of([data]) if described.size >= MIN_BLOCKWISE_BYTES else data).data)
                 != digest
             ):
                 raise unreadable(self._name, ALTERED)

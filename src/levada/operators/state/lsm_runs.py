@@ -207,7 +207,7 @@ def _living_run(run: Run, horizon: int) -> Run:
     return (
         run
         if np.count_nonzero(alive) > 0.75 * run.rows.n
-        else build_run(run.rows.take(np.flatnonzero(alive)))
+        else build_run(run.rows.take(alive.nonzero()[0]))
     )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from levada.core.event_time import MAX
 from levada.core.frame import Frame, concat
@@ -51,7 +50,7 @@ class OrderedBuffer(NamedTuple):
                 kept.append(piece)
                 continue
             rows = self.state.frame(piece)
-            first, last = np.searchsorted(rows[self.column], (piece.low, below)).tolist()
+            first, last = rows[self.column].searchsorted((piece.low, below)).tolist()
             self.state.touched += last - first
             if last < rows.n:
                 kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=below))

@@ -24,6 +24,7 @@ from levada.core.event_time import MAX, Times
 from levada.core.frame import Column, Frame
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_probe import Buckets, arrange, join_pairs
+from levada.operators.state.checksummed_frames import CheckedFrames
 from levada.operators.state.key_ranges import ALL_KEYS, Range
 from levada.operators.state.state_parts import State, StatePart, span_of
 
@@ -90,7 +91,7 @@ class Run:
             return slice(low, high)
         bucket = prefix >> (deeper - bits)
         low, high = (int(starts[p]) for p in (bucket, bucket + 1))
-        return low + np.flatnonzero(Range(deeper, prefix).contains(self.stored.k[low:high]))
+        return low + Range(deeper, prefix).contains(self.stored.k[low:high]).nonzero()[0]
 
     def count(self, some: Range) -> int:
         """How many rows have keys of a range."""
@@ -106,7 +107,7 @@ class Run:
         if not self.range.depth:
             probes, places = join_pairs(k, h, s, e, self.stored, most)
             return probes.astype(np.int64), places
-        at = np.flatnonzero(self.range.contains(k))
+        at = self.range.contains(k).nonzero()[0]
         probes, places = join_pairs(self.range.rest(k[at]), h[at], s[at], e[at], self.stored, most)
         return at[probes], places
 
@@ -117,8 +118,8 @@ class Run:
         (None: all); all of them in bucket order, or in order of arrival.
         """
         if not (some.depth or by_bucket):
-            k, h, s, e = (self.rows[n] for n in (col.KEY, col.CHECK, col.BEGIN, col.END))
-            return k, h, s, e, None
+            rows = self.rows.columns
+            return rows[col.KEY], rows[col.CHECK], rows[col.BEGIN], rows[col.END], None
         b, at = self.buckets, self.places(some)
         return some.rest(b.k[at]), b.h[at], b.s[at], b.ends[at], self.order[at]
 
@@ -131,14 +132,24 @@ def build_run(rows: Frame) -> Run:
 
 
 def open_(state: State, piece: StatePart) -> Run:
-    """A run of state."""
-    rows, keys = state.frame(piece), state.frame(piece, ".key")
+    """A run of state, assembled once for each open file."""
+    frames = state.frames(piece)
+    if piece.kept or not isinstance(frames, CheckedFrames):
+        return _assemble(state, piece)
+    if piece not in frames.facts:
+        frames.facts[piece] = _assemble(state, piece)
+    run: Run = frames.facts[piece]
+    return run
+
+
+def _assemble(state: State, piece: StatePart) -> Run:
+    rows, keys = state.frame(piece), state.frame(piece, ".key").columns
     directory = state.frame(piece, ".dir")["d"]
-    ends = keys.columns.get(col.END, keys[col.BEGIN][:0])
+    ends = keys.get(col.END, keys[col.BEGIN][:0])
     buckets = Buckets(
         keys[col.KEY], keys[col.CHECK], keys[col.BEGIN], ends, directory, piece.bits, piece.longest
     )
-    whole = keys.columns.get(col.WHOLE)
+    whole = keys.get(col.WHOLE)
     return Run(rows, buckets, keys[col.ORDER], whole, state.groups(piece), range_of(piece))
 
 

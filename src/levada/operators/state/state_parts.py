@@ -208,6 +208,8 @@ class State:
 
     def unlisted_files(self) -> list[str]:
         """The files of pieces that were written, and are listed no more."""
+        if not self._written:
+            return []
         named = set(self.files())
         return [file for file in self._written if file not in named]
 
@@ -244,17 +246,18 @@ class State:
         (their ``file`` stays "").
         """
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
-        assert all(map(self._has_place, self._pieces)), "rows in state know their group"
+        homeless = [
+            key
+            for key, pieces in self._pieces.items()
+            if key != TERMS and not key.startswith(TIMES)  # these are of no group
+            for p in pieces
+            if not p.file and col.PLACE not in self._new[p.name].columns
+        ]
+        assert not homeless, "rows in state know their group"
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
         return checked_parts(
             frames, msgspec.to_builtins(Head(self._pieces, self._serial, self._sets))
         )
-
-    def _has_place(self, key: str) -> bool:
-        """Whether the new rows that are kept under a key say of which group they are."""
-        of_none = key == TERMS or key.startswith(TIMES)
-        new = (p.name for p in self._pieces[key] if not p.file)
-        return of_none or all(col.PLACE in self._new[name] for name in new)
 
 
 def _bytes(frames: Mapping[str, Frame]) -> int:

@@ -82,8 +82,10 @@ def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
     endless = [p for p in pieces if p.dead >= MAX]
     left = sum(p.rows for p in endless if p.level == _RETAINED_LEVEL)
     new = sum(p.rows for p in endless) - left
+    if new <= max(left, MIN_CHECKED_TERMS):
+        return pieces
     rows = sum(p.rows for key in state.keys("") if key != KEY for p in state.pieces(key))
-    if new <= max(left, MIN_CHECKED_TERMS) or 4 * new < rows:
+    if 4 * new < rows:
         return pieces
     kept = _remember(state, Terms.merge([table(state, p) for p in endless]))
     return [

@@ -67,6 +67,21 @@ def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = Fals
     return State(Head({"x": here}, 1, [encode(mask)]), "", opened)
 
 
+def test_run_is_assembled_once_while_its_file_is_open() -> None:
+    state = State(None, "", opened)
+    lsm_runs.insert(state, "x", rows_of([1, 2, 3], 0, even=True), 40, horizon=-1)
+    name = written(state.finish())
+    files = {name: opened(name)}
+    head = msgspec.convert(files[name][1], Head)
+    epochs = [State(head, name, files.__getitem__) for _ in range(2)]
+    (piece,) = epochs[0].pieces("x")
+    run = open_(epochs[0], piece)
+    assert open_(epochs[1], piece) is run and run.groups is None
+    restricted = msgspec.structs.replace(piece, kept=1)
+    moved = Head({"x": [restricted]}, 1, [encode(np.ones(GROUPS, bool))])
+    assert open_(State(moved, "", files.__getitem__), restricted).groups is not None
+
+
 def pairs(run: Run | None, probe: Run, groups: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
     """What new rows of these groups meet of a run: its rows, by all that is known of them."""
     if run is not None:

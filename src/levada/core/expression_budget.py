@@ -196,10 +196,10 @@ class ExpressionBudget:
         if frame.n < MIN_CHARGED_ROWS or not self.limits.made:
             return
         # rows that are merged for several members have none
-        op = frame.columns.get("op")
-        places, size = _column_places(frame)
-        self._uncharged.append((node, None if op is None else ref(op), places))
-        self._uncharged_size += size
+        op = ref(frame.columns["op"]) if "op" in frame.columns else None
+        places = _column_places(frame)
+        self._uncharged.append((node, op, places))
+        self._uncharged_size += sum([size for _, _, size in places])
         if self._sums["made"].now + self._uncharged_size > self.limits.made:
             self._charge_new_columns()
             self.check("made")
@@ -301,22 +301,15 @@ class ExpressionBudget:
             yield Charge(node, rows, size)
 
 
-def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
-    """Returns the columns of a frame, and their bytes. Several columns of one array are counted
-    separately.
-    """
-    places, total = list[_ColumnPlace](), 0
-    for column in frame.columns.values():
-        owner, start, size = column.base, 0, column.nbytes
-        if type(owner) is not np.ndarray:
-            owner = column
-        elif owner.dtype == column.dtype:
-            size = min(size, owner.nbytes)
-        else:
-            start = _start(column, owner)
-        places.append((ref(owner), start, size))
-        total += size
-    return places, total
+def _column_places(frame: Frame) -> list[_ColumnPlace]:
+    """Returns the columns of a frame. Several columns of one array are counted separately."""
+    return [
+        (ref(owner), 0, column.nbytes if column.nbytes < owner.nbytes else owner.nbytes)
+        if owner.dtype == column.dtype
+        else (ref(owner), _start(column, owner), column.nbytes)
+        for column in frame.columns.values()
+        for owner in (column.base if type(column.base) is np.ndarray else column,)
+    ]
 
 
 @dataclass(slots=True)

@@ -122,9 +122,16 @@ class Limited:
         """Returns the limits of a query."""
         return self.by_query.get(query, self.all)
 
+    def lowest(self, word: str) -> int:
+        """Returns the lowest such limit of any query; 0: there is none."""
+        every = [getattr(limits, word) for limits in (self.all, *self.by_query.values())]
+        return min(filter(None, every), default=0)
+
     def any(self, word: str) -> bool:
         """Whether some query has this limit."""
-        return any(getattr(limits, word) for limits in (self.all, *self.by_query.values()))
+        return bool(getattr(self.all, word)) or any(
+            getattr(limits, word) for limits in self.by_query.values()
+        )
 
 
 PAGE = 4096

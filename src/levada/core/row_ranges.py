@@ -23,8 +23,9 @@ def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
     >>> starts_segment(np.array([3, 3, 5])).tolist()
     [True, False, True]
     """
-    new = np.ones(len(columns[0]), np.bool_)
-    if len(new):
+    new = np.empty(columns[0].size, np.bool_)
+    if new.size:
+        new[0] = True
         new[1:] = _differ(columns)
     return new
 

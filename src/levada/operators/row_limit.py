@@ -69,15 +69,16 @@ def check_reports(
     Rows are looked at only if all together, each with the longest text, would be too much for the
     query with the lowest limits.
     """
-    solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
     members = len(node.members)
     by_op = np.bincount(rows["op"], minlength=members)
     every = by_op if same is None else _with_others(by_op, same, members)
     of = row_layout(node, every > 0, plan)
     most, free = of.max_row_bytes(node, terms), spent.most("texts") or _NONE
-    fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
+    lowest = [limits.lowest(word) or _NONE for word in ("solutions", "bytes")]
+    fits = rows.n <= lowest[0] and rows.n * most <= lowest[1]
     if fits and int(every.sum()) * most <= free:
         return
+    solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
     rows = rows if same is None else add_shared_rows(rows, same, members)
     account = spent.account(rows["op"])
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))

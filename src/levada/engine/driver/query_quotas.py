@@ -114,7 +114,7 @@ class QueryQuotas:
         """Yields the queries with too many reports."""
         if not self._limits.any("reports"):
             return
-        rows = self._living_rows(plan, self._rows["reports"] > self._lowest_limit("reports"))
+        rows = self._living_rows(plan, self._rows["reports"] > self._limits.lowest("reports"))
         made = Counter(dict(zip(names_of(plan, rows), rows["reports"].tolist(), strict=True)))
         for name, empty in self._empty.items():
             made[name] = empty + self._reports_of(plan, name)
@@ -135,7 +135,7 @@ class QueryQuotas:
         excesses = {}
         read = np.full(rows.n, max(self._known - self._before, 0), np.float64)
         span = np.maximum(rows["most"] - rows["least"], 0)
-        over = rows["n"] > most_at_rate(self._lowest_limit("rate"), span, read)
+        over = rows["n"] > most_at_rate(self._limits.lowest("rate"), span, read)
         rows, span, read = rows.where(over), span[over], read[over]
         alive = living_rows(plan, rows)
         rows, span, read = rows.where(alive), span[alive], read[alive]
@@ -156,8 +156,3 @@ class QueryQuotas:
             return 0
         at = (self._rows["node"] == query.node) & (self._rows["op"] == query.member)
         return int(self._rows["reports"][at].sum())
-
-    def _lowest_limit(self, limit: str) -> int:
-        """Returns the lowest value of a limit among all queries."""
-        limits = (self._limits.all, *self._limits.by_query.values())
-        return min(most for each in limits if (most := int(getattr(each, limit))))

@@ -124,11 +124,11 @@ def pairs_of_some(
     """The same, and of how many of the first probe rows these are all the pairs: of at least one,
     and it stops soon after ``most`` pairs.
     """
-    start = 0
-    room = max(LEAST_OUTPUT, len(k))
+    start, rows = 0, k.size
+    room = max(LEAST_OUTPUT, rows)
     parts: list[tuple[Ints, Ints]] = []
     total = 0
-    while start < len(k) and total <= most:
+    while start < rows and total <= most:
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         stop, n = probe(k, h, s, e, *run, start, i, j)
         parts.append((i[:n], j[:n]))

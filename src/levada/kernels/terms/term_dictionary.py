@@ -40,7 +40,7 @@ class Terms:
         """Makes the table of these columns; the identities are distinct and not (0, 0)
         (``Terms.of`` makes them so).
         """
-        assert len(off) == len(x) + 1 == len(y) + 1, (
+        assert off.size == x.size + 1 == y.size + 1, (
             "a terms table has n identities and n + 1 offsets"
         )
         self.x, self.y, self.off, self.data = x, y, off, data
@@ -49,8 +49,7 @@ class Terms:
     @classmethod
     def empty(cls) -> Terms:
         """The table without terms."""
-        none = np.empty(0, np.uint64)
-        return cls(none, none, np.zeros(1, np.int64), np.empty(0, np.uint8))
+        return _EMPTY
 
     @classmethod
     def from_texts(cls, x: Words, y: Words, off: Places, length: Places, buffer: Bytes) -> Terms:
@@ -88,7 +87,7 @@ class Terms:
         )
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.x.size
 
     def __repr__(self) -> str:
         return f"Terms({len(self)} terms, {len(self.data)} bytes)"
@@ -158,6 +157,10 @@ class Terms:
         offsets = np.zeros(ids.n + 1, np.int64)
         offsets[1:] = ids["end"]
         return cls(ids["x"], ids["y"], offsets, frames[f"{prefix}.text"]["data"])
+
+
+_NONE = np.empty(0, np.uint64)
+_EMPTY = Terms(_NONE, _NONE, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
 def _longs(values: Places) -> Longs:

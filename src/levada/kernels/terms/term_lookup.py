@@ -41,10 +41,11 @@ class TermLookup:
         wall: int = 0,
         *,
         fleeting: bool = False,
+        spent: ExpressionBudget | None = None,
     ) -> None:
         self.seed = seed
         self.wall = wall
-        self.spent = ExpressionBudget()
+        self.spent = ExpressionBudget() if spent is None else spent
         self.size = 0  # bytes of the texts that were identified here
         self._fleeting = fleeting
         self.tables: list[Terms] = []
@@ -97,9 +98,10 @@ class TermLookup:
         self._name(x, y, array)
         return x, y
 
-    def name(self, x: Words, y: Words, texts: pl.Series) -> None:
+    def name(self, x: Words, y: Words, texts: Any) -> None:
         """Makes texts available under identities that are not their own hashes: those of values."""
-        self._name(x, y, texts.to_arrow().cast(pa.large_string()))
+        array = texts.to_arrow() if isinstance(texts, pl.Series) else texts
+        self._name(x, y, array.cast(pa.large_string()))
 
     def _name(self, x: Words, y: Words, array: Any) -> None:
         if len(x):

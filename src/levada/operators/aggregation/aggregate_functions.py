@@ -313,12 +313,10 @@ def _finish_sum(
     failed = n <= 0 if tuples else parts[p + "err"] > 0
     by_decimal = ((types == 1) | ((types == 0) & average & (n > 0))) & ~failed
     difficult = (types == 0) & (totals.has_non_integers | beyond) & ~by_decimal & ~failed
-    hard = decimal_sums.write_integer_sums(
-        columns, np.flatnonzero(difficult), totals, bounded=tuples
-    )
+    hard = decimal_sums.write_integer_sums(columns, difficult.nonzero()[0], totals, bounded=tuples)
     divisors = n if average else None
-    hard |= decimal_sums.finish(columns, np.flatnonzero(by_decimal), totals, divisors)
-    by_float = np.flatnonzero((types >= 2) & ~failed)
+    hard |= decimal_sums.finish(columns, by_decimal.nonzero()[0], totals, divisors)
+    by_float = ((types >= 2) & ~failed).nonzero()[0]
     if len(by_float):
         floating = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))
         floating = floating + totals.doubles(by_float)

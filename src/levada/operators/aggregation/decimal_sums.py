@@ -53,8 +53,8 @@ def fold(rows: Frame, i: int, codes: Ints, g: int, hard: Hard) -> Folded:
     kind = rows[col.kind(i)]
     unknown = np.zeros(rows.n, bool)
     plain, difficult = (
-        np.flatnonzero(kind == Kind.DECIMAL),
-        np.flatnonzero(kind == Kind.HARD_NUMBER),
+        (kind == Kind.DECIMAL).nonzero()[0],
+        (kind == Kind.HARD_NUMBER).nonzero()[0],
     )
     limbs = [np.zeros(g, np.int64) for _ in range(3)]
     if len(plain):
@@ -91,7 +91,7 @@ def _scale_to_limbs(number: Decimal, group: int, large: bignum_sums.Sums) -> int
 
 def large(rows: Frame, i: int, hard: Hard) -> bignum_sums.Sums:
     """The numbers of slot ``i`` that limbs do not hold, by row."""
-    difficult = np.flatnonzero(rows[col.kind(i)] == Kind.HARD_NUMBER)
+    difficult = (rows[col.kind(i)] == Kind.HARD_NUMBER).nonzero()[0]
     sums: bignum_sums.Sums = {}
     for row, text in zip(
         difficult.tolist(), hard(rows, i, difficult) if len(difficult) else (), strict=True

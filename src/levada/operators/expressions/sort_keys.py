@@ -39,6 +39,7 @@ _BELOW_ALL = Decimal(-(10 ** (MOST_CHARACTERS + 1)))
 _MS = durations.SECOND // 1000
 _EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
 _Key = tuple[int, float, float, str, str]
+_INTEGER, _DOUBLE = int(Kind.INTEGER), int(Kind.DOUBLE)
 
 
 @dataclass
@@ -60,9 +61,9 @@ def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float
     columns of plain numbers.
     """
     kinds = column.kinds()
-    if (kinds == Kind.INTEGER).all():
+    if (kinds == _INTEGER).all():
         return column.values()[2]
-    if (kinds == Kind.DOUBLE).all() and not np.isnan(column.values()[1]).any():
+    if (kinds == _DOUBLE).all() and not np.isnan(column.values()[1]).any():
         return column.values()[1]
     return _dense(_keys(column))
 

@@ -123,7 +123,10 @@ def scan(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: TermLookup) 
 
 
 def _time_column(tuples: Tuples) -> TupleColumn:
-    return TupleColumn(np.full(tuples.n, Kind.INTEGER, np.uint8), man=tuples.ts)
+    return TupleColumn(np.full(tuples.n, _INTEGER, np.uint8), man=tuples.ts)
+
+
+_INTEGER = int(Kind.INTEGER)
 
 
 def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: TermLookup) -> dict[str, Column]:

@@ -55,7 +55,7 @@ class Legs:
         repeated = _repeat(rows, key, triples)
         if repeated is None:
             return Legs(rows, subject, starts)
-        kept = np.flatnonzero(~repeated)
+        kept = (~repeated).nonzero()[0]
         return Legs(rows[kept], subject[kept], np.searchsorted(kept, starts).astype(np.int64))
 
 
@@ -66,7 +66,7 @@ def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
     same = key[1:] == key[:-1]
     if not same.any():
         return None
-    several = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    several = (np.append(same, False) | np.append(False, same)).nonzero()[0]
     at = rows[several]
     k, h = mix(triples.p.x[at], triples.p.y[at], np.zeros(len(at), np.int32))
     k, h = combine(k, h, triples.o.x[at], triples.o.y[at])
@@ -125,7 +125,7 @@ def stars(step: s.Star, patterns: Longs, legs: Legs, triples: Triples) -> tuple[
 
 def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     """All places of the patterns of one leg, with the member that each is for."""
-    members = np.flatnonzero(counts[patterns] > 0)
+    members = (counts[patterns] > 0).nonzero()[0]
     member_patterns = patterns[members]
     many = counts[member_patterns]
     return np.repeat(members, many).astype(np.int32), ranges(legs.starts[member_patterns], many)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.core import column_names as col
-from levada.core.array_types import Doubles, Ints, Longs
+from levada.core.array_types import Bytes, Doubles, Ints, Longs
 from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting_windows
 from levada.core.frame import Frame
 from levada.core.query_limits import QueryLimits
@@ -94,7 +94,7 @@ class Calendar:
         """Returns the report windows that report at their closes."""
         return [j for j in self._report_windows if self.kinds[j].on_close]
 
-    @property
+    @cached_property
     def _reports_at_closes(self) -> bool:
         """Whether all report windows report at their closes."""
         return len(self._closing) == len(self._report_windows)
@@ -108,11 +108,8 @@ class Calendar:
 
     def _next_close(self, j: int, x: Times) -> Times:
         """Returns the smallest close of window j after x, for each member or for the first ones."""
-        t, members = self.table, np.arange(len(x), dtype=np.int32)
-        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # its ``enter`` is the close
-        return enter(
-            opening, t.range[j], t.step[j], t.t0[j], t.has_t0[j], np.zeros_like(t.to[j]), members, x
-        )
+        t, (opening, to, members) = self.table, _closes(len(x))
+        return enter(opening, t.range[j], t.step[j], t.t0[j], t.has_t0[j], to, members, x)
 
     def keep_counting_rows(self, rows: Frame) -> Frame:
         """Keeps the rows (with #s, #e) that may count at a due close: of many members few are due
@@ -201,12 +198,16 @@ class Calendar:
     def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
         distinct_members, members = self._distinct_members, len(self.low)
         steps = np.stack([self.table.step[j][distinct_members] for j in closing])
-        rate, longest = (1 / steps).sum(axis=0), int(steps.max())
+        rate, longest, rows = (1 / steps).sum(axis=0), int(steps.max()), _rows(parts)
+        bounds = self.high[distinct_members], self.low[distinct_members]
+        span = np.subtract(*bounds, dtype=np.float64)  # MAX - MIN is no int64
+        if not self._most and rows * (span * rate).max() <= self._row_threshold(rows):
+            return  # whatever the times of the rows
         first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
         width = np.minimum(self.high[distinct_members], last) - np.maximum(
             self.low[distinct_members], first - 1
         )
-        rows, too_wide = _rows(parts), (width > self._most * steps.min(axis=0)) & (self._most > 0)
+        too_wide = (width > self._most * steps.min(axis=0)) & (self._most > 0)
         if not too_wide.any() and rows * (width * rate).max() <= self._row_threshold(rows):
             return
         often = np.flatnonzero(np.broadcast_to(too_wide, members))
@@ -391,6 +392,13 @@ class Calendar:
             members.append(np.repeat(living, len(r)))
             times.append(np.tile(r, len(living)))
         return (np.concatenate([np.empty(0, np.int32), *members]), _join(times))
+
+
+@lru_cache(maxsize=64)
+def _closes(members: int) -> tuple[Bytes, Longs, Ints]:
+    """Returns the kind, the ``to`` and the number of so many windows whose ``enter`` is a close."""
+    opening = np.full(members, int(WindowKind.CLOSE_OPEN), np.uint8)
+    return opening, np.zeros(members, np.int64), np.arange(members, dtype=np.int32)
 
 
 def _last_change(parts: Sequence[Frame]) -> int:

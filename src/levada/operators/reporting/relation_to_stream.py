@@ -144,7 +144,7 @@ def _ends_at_next_report(rows: Frame, calendar: Calendar) -> Frame:
     report, for which they may wait, or when they leave their windows, if they do before.
     """
     high = calendar.high[rows["op"]]
-    early = np.flatnonzero((rows[col.END] <= high) & (rows[col.END] < rows[col.LEFT]))
+    early = ((rows[col.END] <= high) & (rows[col.END] < rows[col.LEFT])).nonzero()[0]
     end, op = rows[col.END].copy(), rows["op"][early]
     first = calendar.first_report(op, end[early])
     next_ = np.where(first < MAX, first, high[early] + 1)
@@ -270,18 +270,15 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLoo
 def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     """The events of rows at times ``at`` that are due: beginnings and ends of rows that count."""
     op = rows["op"]
-    now = np.flatnonzero(
-        (at > low[op]) & (at <= high[op]) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
-    )
+    due = (at > low[op]) & (at <= high[op]) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
+    now = due.nonzero()[0]
     taken = rows if len(now) == rows.n else rows.take(now)
     weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
     return taken.with_(r=at[now], w=weight * sign)
 
 
 def _plain(rows: Frame) -> Frame:
-    return Frame(
-        {n: c for n, c in rows.columns.items() if n != "w" and not n.startswith("#")}, rows.n
-    )
+    return Frame({n: c for n, c in rows.columns.items() if n != "w" and col.is_visible(n)}, rows.n)
 
 
 def _without_marks(rows: Frame) -> Frame:
@@ -299,5 +296,5 @@ def net_events(node: PlanNode, events: Frame, output: Output) -> Frame | None:
         weights = np.maximum(weights, 0)
     elif output is Output.DSTREAM:
         weights = np.minimum(weights, 0)
-    some = np.flatnonzero(weights)
+    some = weights.nonzero()[0]
     return expand(_plain(events.take(first[some])), weights[some]) if len(some) else None

@@ -46,13 +46,13 @@ class Written:
 
     def max_row_bytes(self, node: PlanNode, terms: Terms) -> int:
         """The most bytes that a row can have with these texts."""
-        longest = max(int(np.diff(terms.off).max(initial=0)), VALUE)
+        longest = max(int(terms.lengths.max(initial=0)), VALUE)
         return int((self.fixed + self.times.sum(axis=1) * longest).max(initial=0))
 
     def bytes(self, node: PlanNode, rows: Frame, terms: Terms) -> Longs:
         """Returns the bytes of each row."""
         op, texts = rows["op"], _texts(node)
-        lengths = np.append(np.diff(terms.off), 0)  # the last one is of what has no text
+        lengths = np.append(terms.lengths, 0)  # the last one is of what has no text
         sizes: Longs = self.fixed[op]
         for i in range(len(node.layout.slots)):
             slot_sizes = lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])] if i in texts else VALUE
@@ -65,7 +65,7 @@ def row_layout(node: PlanNode, there: Bools, plan: Plan) -> Written:
     slots, members = len(node.layout.slots), len(node.members)
     fixed, times = np.zeros(members, np.int64), np.zeros((members, slots), np.int64)
     triples = False
-    for member in np.flatnonzero(there).tolist():
+    for member in there.nonzero()[0].tolist():
         manner = plan.queries[node.members.query_at(member)].manner
         fixed[member], times[member] = _of_template(manner.template, manner.variables, slots)
         triples = triples or bool(manner.template)

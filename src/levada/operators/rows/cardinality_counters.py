@@ -76,7 +76,7 @@ class Flows:
 
 def _largest_members(counts: Longs) -> list[int]:
     """The members with most rows."""
-    there = np.flatnonzero(counts)
+    there = counts.nonzero()[0]
     if len(there) > MAX_REPORTED_MEMBERS:
         there = there[np.argsort(-counts[there], kind="stable")[:MAX_REPORTED_MEMBERS]]
     members: list[int] = there.tolist()

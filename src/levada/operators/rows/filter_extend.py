@@ -19,7 +19,7 @@ import polars as pl
 
 from levada.core import column_names as col
 from levada.core.event_time import TIMELESS
-from levada.core.expressions import Call, Expression, Function, Param, Var
+from levada.core.expressions import Call, Expression, Function, Param, Var, variables
 from levada.core.frame import Frame, concat
 from levada.core.rdf_terms import Kind, Term
 from levada.core.row_ranges import ranges
@@ -58,8 +58,9 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: OperatorContext) -> F
     if frame is None:
         return None
     parts = pieces(node, frame, step.condition)
-    truths = [truth(step.condition, scope(node, part, env.pool)) for part in parts]
-    keep = np.flatnonzero(truths[0] if len(truths) == 1 else np.concatenate(truths))
+    slots = node.compute_once(_mentioned_slots)
+    truths = [truth(step.condition, scope(node, part, env.pool, mentioned=slots)) for part in parts]
+    keep = (truths[0] if len(truths) == 1 else np.concatenate(truths)).nonzero()[0]
     return keep_rows(frame, keep, step.kept, node.layout)
 
 
@@ -80,7 +81,8 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: OperatorContext) -> Fr
 
 def _compute_column(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame:
     """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
-    step, seen, before = node.step, scope(node, frame, pool), pool.size
+    seen = scope(node, frame, pool, mentioned=node.compute_once(_mentioned_slots))
+    step, before = node.step, pool.size
     counted = seen.account.texts
     values = evaluate(step.expression, seen)
     values = broadcast(bound_integers(values) if step.tuples else values, frame.n)
@@ -102,7 +104,7 @@ def pieces(node: PlanNode, frame: Frame, expression: Expression) -> Iterator[Fra
     Yields all rows at once if the expression draws values, because the draw depends on the number
     of equal rows.
     """
-    if frame.n <= PIECE or node.members[0].query or not _goes_by_text(expression):
+    if frame.n <= PIECE or node.members.query_at(0) or not _goes_by_text(expression):
         yield frame
         return
     for at in range(0, frame.n, PIECE):
@@ -131,12 +133,28 @@ def keep_rows(
     return Frame(columns, frame.n)
 
 
-def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = None) -> Scope:
-    """Returns the scope of an expression: slots by number (``width`` of them), parameters per row,
-    the report time as NOW().
+def _mentioned_slots(node: PlanNode) -> tuple[int, ...]:
+    """Returns the slots that the expression of a Filter or an Extend mentions."""
+    step, slots = node.step, len(node.input_layouts[0].slots)
+    assert isinstance(step, s.Filter | s.Extend), "the step has one expression"
+    names = {*variables(step.condition if isinstance(step, s.Filter) else step.expression)}
+    return tuple([i for i in range(slots) if str(i) in names])
+
+
+def scope(
+    node: PlanNode,
+    frame: Frame,
+    pool: TermLookup,
+    width: int | None = None,
+    *,
+    mentioned: Sequence[int] | None = None,
+) -> Scope:
+    """Returns the scope of an expression: slots by number (``width`` of them, or those that are
+    ``mentioned``), parameters per row, the report time as NOW().
     """
     slots = len(node.input_layouts[0].slots) if width is None else width
-    columns = {str(i): column(frame, i, pool) for i in range(slots)}
+    some = range(slots) if mentioned is None else mentioned
+    columns = {str(i): column(frame, i, pool) for i in some}
     columns[""] = constant(None)
     draw = _draw(node)
     return Scope(
@@ -144,7 +162,7 @@ def scope(node: PlanNode, frame: Frame, pool: TermLookup, width: int | None = No
         columns=columns,
         params=[gather(c, frame["op"].astype(np.int64)) for c in node.compute_once(parameters)],
         now=_report_time(frame, pool),
-        seeds=seeds(node, frame, slots) if node.members[0].query else None,
+        seeds=seeds(node, frame, slots) if node.members.query_at(0) else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,
         times=frame.columns.get(col.least(0), 0),

@@ -317,9 +317,8 @@ def _gather(joined: _JoinedRows, side: int, name: str) -> Column:
     """
     out: Column | None = None
     for frame, rows, cut in joined.sides[side]:
-        column = frame.columns.get(name)
-        if column is None:
-            column = r.value(frame, name[0], int(name[1:]))
+        there = name in frame.columns
+        column = frame.columns[name] if there else r.value(frame, name[0], int(name[1:]))
         if out is None:
             if len(rows) == joined.n:
                 return column.take(rows)

@@ -59,32 +59,30 @@ def by_weight(table: WindowTable) -> tuple[str, ...]:
 
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
     """An instant from which on no row counts: the greatest that latest times allow."""
-    tops = frame
-    if (frame["op"] == frame["op"][0]).all():
-        latest = {
-            col.least(j): frame[col.least(j)].max(keepdims=True) for j in range(len(layout.windows))
-        }
-        tops = Frame({"op": frame["op"][:1], **latest}, 1)
-    e = np.full(tops.n, MAX, np.int64)
+    op, alike = frame["op"], bool((frame["op"] == frame["op"][0]).all())
+    e = _NONE
     for j in range(len(layout.windows)):
-        np.minimum(e, leave(*table.params(j), tops["op"], tops[col.least(j)]), out=e)
-    return int(e.max())
+        latest = frame[col.least(j)]
+        latest = latest.max(keepdims=True) if alike else latest
+        left = leave(*table.params(j), op[:1] if alike else op, latest)
+        e = np.minimum(e, left) if j else left
+    return int(e.max(initial=MIN)) if layout.windows else MAX
 
 
 def exact_interval(
     frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None
 ) -> tuple[Times, Times]:
     """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to its."""
-    s = np.full(frame.n, MIN, np.int64)
-    e = np.full(frame.n, MAX, np.int64)
+    s = e = _NONE
     for j, span in enumerate(layout.windows):
         t = j if rows is None else rows[j]
         lo = frame[col.least(j)]
         hi = frame[col.greatest(j)] if span.hi else lo
         prev = frame[col.earlier(j)] if span.prev else _NONE
         one_s, one_e = interval(*table.params(t), table.start[t], frame["op"], lo, hi, prev)
-        np.maximum(s, one_s, out=s)
-        np.minimum(e, one_e, out=e)
+        s, e = (np.maximum(s, one_s), np.minimum(e, one_e)) if j else (one_s, one_e)
+    if not layout.windows:
+        s, e = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
     return s, _limit_ends(frame, e)
 
 
@@ -93,9 +91,9 @@ def watermark(table: WindowTable, streams: Times) -> Times:
     members = table.stream.shape[1]
     if table.has_one_stream and members:
         stream_numbers = table.streams_of_first if len(streams) else ()
-        return np.full(
-            members, min([int(streams[i]) for i in stream_numbers], default=MAX), np.int64
-        )
+        same = np.empty(members, np.int64)
+        same.fill(min([int(streams[i]) for i in stream_numbers], default=MAX))
+        return same
     w = np.full(members, MAX, np.int64)
     for of in table.stream if len(streams) else ():
         np.minimum(w, np.where(of >= 0, streams[np.maximum(of, 0)], MAX), out=w)

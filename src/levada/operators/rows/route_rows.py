@@ -7,8 +7,9 @@ consumer's layout and members.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,8 +24,12 @@ from levada.core.row_ranges import ranges
 from levada.kernels.keyed.bucket_layout import combine, mix
 from levada.plan.execution.plan import Consumer, FanOut, home_number
 from levada.plan.execution.row_layout import DTYPES, Facet, Layout, slot_columns
+from levada.plan.execution.shapes import Edge
 
 Key = tuple[Words, Words]
+
+Sources = tuple[dict[str, str], dict[str, Callable[[Frame], Column]]]
+"""The columns that are columns of a producer, and those that are computed from its rows."""
 
 MAX_FANNED = 1 << 20
 """Rows of a fan-out at once, some 100 bytes each, where the reader sees each row alone."""
@@ -107,19 +112,16 @@ def project_for_consumer(frame: Frame, consumer: Consumer, source: Layout) -> Fr
     rows, op = fan_out(frame["op"], consumer.fan)
     if rows is not None:
         frame = frame.take(rows)
-    edge = consumer.edge
-    columns: dict[str, Column] = {"op": op, **place_of(frame)}
-    for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
-        columns |= _slot(frame, at, i, facets)
-    for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
-        columns |= _window(frame, source, at, j, span.hi, prev=span.prev)
-    if edge.layout.weighted:
-        columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
-    if edge.layout.weighted and edge.layout.windows:
-        columns[col.UNTIL] = row_ends(frame)
-    if "r" in frame:
-        columns["r"] = frame["r"]
-    return Frame(columns, frame.n)
+    names = tuple(frame.columns)
+    sources = consumer.sources.get(names)
+    if sources is None:
+        sources = consumer.sources[names] = _sources(consumer.edge, source, names)
+    copied, computed = sources
+    columns = {name: frame.columns[of] for name, of in copied.items()}
+    for name, compute in computed.items():
+        columns[name] = compute(frame)
+    columns["op"] = op
+    return Frame._unchecked(columns, frame.n)
 
 
 def without_fan(consumer: Consumer) -> Consumer:
@@ -133,10 +135,51 @@ def row_ends(frame: Frame) -> Times:
     return frame[col.UNTIL] if col.UNTIL in frame else np.full(frame.n, MAX, np.int64)
 
 
-def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
-    if at < 0:
-        return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in slot_columns(i, facets)}
-    return renumber(frame, at, i, facets)
+def _sources(edge: Edge, source: Layout, names: Collection[str]) -> Sources:
+    """Returns the sources of a consumer's columns, for producer's rows with columns of these
+    names.
+    """
+    copied = {name: name for name in ("op", col.PLACE, col.REPORT) if name in names}
+    computed: dict[str, Callable[[Frame], Column]] = {}
+    for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
+        for n in slot_columns(i, facets):
+            if at < 0:
+                computed[n] = partial(_fill, 0, DTYPES[n[0]])
+            elif f"{n[0]}{at}" in names or n[0] in "xyk":
+                copied[n] = f"{n[0]}{at}"
+            else:
+                computed[n] = partial(value, name=n[0], i=at)
+    for name, of, absent in _window_sources(edge, source):
+        if of is None:
+            computed[name] = partial(_fill, absent, "i8")
+        else:
+            copied[name] = of
+    if edge.layout.weighted and col.WEIGHT in names:
+        copied[col.WEIGHT] = col.WEIGHT
+    elif edge.layout.weighted:
+        computed[col.WEIGHT] = partial(_fill, 1, "i1")
+    if edge.layout.weighted and edge.layout.windows:
+        computed[col.UNTIL] = row_ends
+    return copied, computed
+
+
+def _window_sources(edge: Edge, source: Layout) -> Iterator[tuple[str, str | None, int]]:
+    """Yields the columns of windows, the producer's columns that they are (None: absent), and the
+    value of an absent one. An absent window (lo MAX, hi MIN) counts always.
+    """
+    for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
+        there = source.windows[at] if at >= 0 else None
+        yield col.least(j), None if there is None else col.least(at), MAX
+        if span.hi:
+            latest = None if there is None else (col.greatest if there.hi else col.least)(at)
+            yield col.greatest(j), latest, MIN
+        if span.prev:
+            yield col.earlier(j), col.earlier(at) if there and there.prev else None, MIN
+
+
+def _fill(number: int, dtype: str, frame: Frame) -> Column:
+    """Returns a column of one number."""
+    return np.full(frame.n, number, dtype)
 
 
 def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
@@ -152,29 +195,6 @@ def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
         else value(frame, n[0], at)
         for n in slot_columns(i, facets)
     }
-
-
-def _window(
-    frame: Frame, source: Layout, at: int, j: int, hi: bool, *, prev: bool
-) -> dict[str, Column]:
-    """A window's times; an absent window (lo MAX, hi MIN) counts always."""
-    columns: dict[str, Column] = {}
-    if at < 0:
-        columns[col.least(j)] = np.full(frame.n, MAX, np.int64)
-        if hi:
-            columns[col.greatest(j)] = np.full(frame.n, MIN, np.int64)
-    else:
-        columns[col.least(j)] = frame[col.least(at)]
-        if hi:
-            columns[col.greatest(j)] = frame[
-                col.greatest(at) if source.windows[at].hi else col.least(at)
-            ]
-    if prev:
-        here = at >= 0 and source.windows[at].prev
-        columns[col.earlier(j)] = (
-            frame[col.earlier(at)] if here else np.full(frame.n, MIN, np.int64)
-        )
-    return columns
 
 
 def gather(

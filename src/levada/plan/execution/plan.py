@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,13 @@ class Consumer:
     fan: FanOut
     stage: int
 
+    @cached_property
+    def sources(self) -> dict[tuple[str, ...], tuple[dict[str, str], dict[str, Any]]]:
+        """The sources of the input's columns, by the columns of the producer's rows
+        (``operators/rows/route_rows``).
+        """
+        return {}
+
 
 @dataclass(frozen=True)
 class PlanNode(Generic[S_co]):
@@ -101,7 +108,8 @@ class PlanNode(Generic[S_co]):
 
     def as_step(self, kind: type[Kind]) -> PlanNode[Kind] | None:
         """Returns this node if its step is of this kind, else None."""
-        return cast("PlanNode[Kind]", self) if isinstance(self.step, kind) else None
+        node: Any = self
+        return node if isinstance(self.step, kind) else None
 
     def compute_once(self, make: Callable[[PlanNode[S_co], *Parts], Fact], *args: *Parts) -> Fact:
         """Returns ``make(self, *args)`` and keeps the result with the node.
@@ -111,7 +119,8 @@ class PlanNode(Generic[S_co]):
         key = (make, args)
         if key not in self._computed_facts:
             self._computed_facts[key] = make(self, *args)
-        return cast(Fact, self._computed_facts[key])
+        fact: Fact = self._computed_facts[key]
+        return fact
 
     def compute_once_at(
         self, place: str, follows: tuple[Any, ...], make: Callable[[], Fact]
@@ -125,7 +134,8 @@ class PlanNode(Generic[S_co]):
         entry = self._computed_facts.get(key)
         if entry is None or entry[0] != follows:
             entry = self._computed_facts[key] = follows, make()
-        return cast(Fact, entry[1])
+        fact: Fact = entry[1]
+        return fact
 
     @property
     def is_full(self) -> bool:

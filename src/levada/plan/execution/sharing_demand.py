@@ -119,7 +119,9 @@ class SharingDemand:
 
 def sharing_demand_of(plan: Plan) -> SharingDemand:
     """Returns the sharing demand of a plan, computed once."""
-    demand: SharingDemand = plan.facts.setdefault(SharingDemand, SharingDemand(plan))
+    if SharingDemand not in plan.facts:
+        plan.facts[SharingDemand] = SharingDemand(plan)
+    demand: SharingDemand = plan.facts[SharingDemand]
     return demand
 
 

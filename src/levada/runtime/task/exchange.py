@@ -40,7 +40,8 @@ from levada.operators.aggregation.slicing.slice_state import is_cut
 from levada.operators.local_combine import FEWER as FEWER
 from levada.operators.local_combine import combine_locally
 from levada.operators.reporting.compensation_routing import NO_ROWS, CompensationRouter
-from levada.operators.reporting.shared_result_cells import route_shared_rows
+from levada.operators.reporting.deduplicated_reports import is_picked
+from levada.operators.reporting.shared_result_cells import cells_of, route_shared_rows
 from levada.operators.rows.cardinality_counters import Flows, Joining
 from levada.operators.rows.filter_extend import is_threshold, thresholds
 from levada.operators.rows.route_rows import (
@@ -65,6 +66,12 @@ from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 NOBODY = frozenset[int]()
 # consumers per row from which on sorting thresholds beats expanding them
 MIN_FAN_RATIO = register(f"{__name__}.MIN_FAN_RATIO", 16)
+
+
+class _ProjectedEdges(dict[tuple[int, int], bool]):
+    """Whether the consumer of an edge receives a projection of its producer's rows, by node and
+    input.
+    """
 
 
 class Exchange:
@@ -125,11 +132,20 @@ class Exchange:
     def _rows(
         self, node: PlanNode, out: Frame, consumer: Consumer, done: frozenset[int] = NOBODY
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """Yields one producer's rows for one consumer, except for those that are ``done``. Many
-        thresholds at once bypass the filter's input, several picks that of the pick.
-        """
+        """Yields one producer's rows for one consumer, except for those that are ``done``."""
         if consumer.node in done:
             return
+        if self._is_projected(consumer):
+            yield consumer, project_for_consumer(out, consumer, node.layout)
+        else:
+            yield from self._selected_rows(node, out, consumer, done)
+
+    def _selected_rows(
+        self, node: PlanNode, out: Frame, consumer: Consumer, done: frozenset[int]
+    ) -> Iterator[tuple[Consumer, Frame]]:
+        """Yields the rows that a consumer selects. Many thresholds at once bypass the filter's
+        input, several picks that of the pick.
+        """
         if (picks := self.plan.nodes[consumer.node].as_step(s.Pick)) is not None:
             left = []
             for after in (after for after in picks.consumers if after.node not in done):
@@ -179,6 +195,25 @@ class Exchange:
                     project_for_consumer(part, edge, node.layout), consumer
                 ),
             )
+
+    def _is_projected(self, consumer: Consumer) -> bool:
+        """Whether a consumer receives all rows of each of its members, whatever they are; computed
+        once a plan.
+        """
+        known = self.plan.facts.setdefault(_ProjectedEdges, _ProjectedEdges())
+        key = consumer.node, consumer.input
+        if key not in known:
+            target = self.plan.nodes[consumer.node]
+            known[key] = not (
+                isinstance(target.step, s.Pick | s.RelaxedStatic | s.RelaxedStream)
+                or (isinstance(target.step, s.Filter) and not consumer.fan.identity)
+                or is_picked(self.plan, target)
+                or getattr(target.step, "relaxed", False)
+                or cells_of(self.plan, consumer.node, self.pool.seed) is not None
+                or find_shared_results(self.plan, consumer.node) is not None
+                or self._is_for_all(consumer)
+            )
+        return bool(known[key])
 
     def _is_for_all(self, consumer: Consumer) -> bool:
         """Whether rows are equal for all members: rows with numbers, or rows that several joins

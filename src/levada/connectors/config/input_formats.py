@@ -12,8 +12,6 @@ Files are plain, gzip (``.gz``) or Zstandard (``.zst``). Other spellings of the 
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 STDIN, PUSH = "-", "push:"
 LINES = ("nt", "nq")
 DOCUMENTS = ("ttl", "trig", "rdf", "jsonld", "jelly")
@@ -73,8 +71,9 @@ def format_of(file_name: str) -> str | None:
     >>> format_of("a/b.NT.gz"), format_of("b.trig.zst"), format_of("b.dat")
     ('nt', 'trig', None)
     """
-    name = PurePath(file_name.lower())
-    return ENDINGS.get(PurePath(name.stem).suffix if name.suffix in PACKED else name.suffix)
+    name = file_name.lower().rpartition("/")[2].lstrip(".")
+    *_, packed, ending = "", "", *name.split(".")[1:]
+    return ENDINGS.get(f".{packed if f'.{ending}' in PACKED else ending}")
 
 
 def word_of(text: str) -> str:

@@ -142,7 +142,7 @@ def elements_of(
     texts = _Texts(triples, groups, reference, messages, apart=number is not None)
     kept = int(np.count_nonzero(verdict.keep))
     keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)
-    late = np.flatnonzero(verdict.late)
+    late = verdict.late.nonzero()[0]
     return Elements(
         keep=keep,
         ts=said.ts if not reasons and said.all else _spread(ts, groups),
@@ -231,7 +231,7 @@ def _read_graph_times(triples: Triples, power: int) -> _ReadTimes:
     if graph is None or not n:
         return _ReadTimes(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
     new = starts_segment(graph.x, graph.y)
-    first = np.flatnonzero(new)
+    first = new.nonzero()[0]
     times = last_instants(triples.buffer, *_ranges(graph, first), power)
     times[graph.kind[first] != Kind.IRI] = MIN
     ts = times[np.cumsum(new) - 1]
@@ -241,7 +241,7 @@ def _read_graph_times(triples: Triples, power: int) -> _ReadTimes:
 def _read_predicate_times(triples: Triples, config: StreamConfig, seed: int) -> _ReadTimes:
     x, y = identify_one(f"<{config.time_argument}>", seed)
     speaks = (triples.p.x == np.uint64(x)) & (triples.p.y == np.uint64(y))
-    rows = np.flatnonzero(speaks)
+    rows = speaks.nonzero()[0]
     ts = np.full(triples.n, MIN, np.int64)
     ts[rows] = literal_instants(triples.buffer, *_ranges(triples.o, rows), config.unit_power)
     return _ReadTimes(ts, speaks)
@@ -270,7 +270,7 @@ def _element_times(groups: _Groups, said: _ReadTimes) -> tuple[Times, dict[int, 
         wrong = np.logical_or.reduceat(said.speaks & ~valid, first)
     ts = np.where((least == greatest) & ~wrong, greatest, MIN)
     reasons = {}
-    for e in np.flatnonzero(ts == MIN).tolist():
+    for e in (ts == MIN).nonzero()[0].tolist():
         reasons[e] = WRONG_TIME if wrong[e] else NO_TIME if greatest[e] == MIN else TWO_TIMES
     return ts, reasons
 
@@ -331,11 +331,14 @@ def _dead(
     triples: Triples, verdict: ElementFates, reasons: dict[int, str], texts: _Texts, future: str
 ) -> list[Dead]:
     """Returns the ill-formed lines and the rejected elements, by their place in the file."""
-    places = texts.positions(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
-    dead = [
-        Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)
-    ]
-    fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), future)}
+    dead = list[Dead]()
+    if triples.bad:
+        places = texts.positions(np.array([place for place, _, _ in triples.bad], np.int64))
+        lines = zip(places.tolist(), triples.bad, strict=True)
+        dead = [Dead(at, reason, text) for at, (_, reason, text) in lines]
+    fates = {**reasons, **dict.fromkeys(verdict.future.nonzero()[0].tolist(), future)}
+    if not fates and not dead:
+        return []
     offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
     dead += [
         Dead(at, reason, texts.text_of_element(e))

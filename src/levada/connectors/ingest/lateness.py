@@ -31,6 +31,7 @@ from levada.core.durations import UNITS, shown_duration
 from levada.core.event_time import MAX, MIN, distinct
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
+from levada.core.row_ranges import starts_segment
 from levada.errors import escape_controls, shorten
 
 Times = npt.NDArray[np.int64]
@@ -174,9 +175,8 @@ def leading(ts: Times, verdict: ElementFates) -> Times:
 
 def _distinct(ts: Times) -> Times:
     """Returns the sorted distinct times; ascending ones, as in most streams, need no sort."""
-    steps = np.diff(ts)
-    if not len(ts) or bool((steps >= 0).all()):
-        first: Times = ts[np.concatenate([np.ones(min(len(ts), 1), np.bool_), steps > 0])]
+    if (ts[1:] >= ts[:-1]).all():
+        first: Times = ts[starts_segment(ts)]
         return first
     return distinct(ts)
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import codecs
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from levada.core.frozen import frozen
 from levada.errors import FileFault, LevadaError, SourceError
 
 # errors caused by a file's contents: an offset before its beginning or after any end
@@ -53,24 +52,28 @@ def encoding_fault(data: bytes) -> str:
     return f"It is {word}, and only UTF-8 is read." if word else ""
 
 
-@contextmanager
-def faults_of(path: str, stream: str) -> Iterator[None]:
+@frozen
+class FileFaults:
     """Turns exceptions in the block into a ``FileFault`` of the file at ``path``, or the
     ``SourceError`` of a system error.
 
-    >>> with faults_of("a.csv", "s"):
+    >>> with FileFaults("a.csv", "s"):
     ...     raise OverflowError("too large")
     Traceback (most recent call last):
     levada.errors.FileFault: The file a.csv of the stream s cannot be read: too large.
     """
-    try:
-        yield
-    except LevadaError:
-        raise
-    except BaseException as error:
-        if not is_of_data(error):
-            raise
-        raise fault(error, f"The file {path} of the stream {stream}") from error
+
+    path: str
+    stream: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and not isinstance(error, LevadaError) and is_of_data(error):
+            raise fault(
+                error, f"The file {shown(self.path)} of the stream {self.stream}"
+            ) from error
 
 
 def fault(error: BaseException, what: str) -> SourceError:

@@ -151,6 +151,7 @@ class FileSource:
         self, position: Position, references: Sequence[FileSplit], measured: Sequence[Measured]
     ) -> None:
         """Adds the measurements of tasks to the position after these references."""
+        looked = self._backlog is not None and self._backlog[0] == position
         prints: dict[str, str] = position.get("fingerprints", {})
         for name, text in prints.items():
             file_references = [r for r in references if r.name == name]
@@ -162,6 +163,8 @@ class FileSource:
             elements = sum(m.elements for m in measured)
             position["taken"] += elements - sum(r.elements for r in guessed)
             position["each"] = round(sum(r.size for r in guessed) / max(elements, 1), 3)
+        if looked and self._backlog is not None and self.config.limit is None:
+            self._backlog = dict(position), self._backlog[1]  # what is measured is read
 
     def start_position(self, position: Position) -> Position:
         """Returns the position unchanged: files are read from their beginnings."""

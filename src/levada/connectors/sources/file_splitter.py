@@ -24,7 +24,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import SEPARATORS
 from levada.connectors.sources.decompression import inflate, is_packed
 from levada.connectors.sources.element_boundaries import LOOKS, boundary, cuts_by_size
-from levada.connectors.sources.file_errors import faults_of, shown
+from levada.connectors.sources.file_errors import FileFaults
 from levada.connectors.sources.fingerprint import piece
 from levada.connectors.sources.message_headers import complete_at_end
 from levada.connectors.sources.parquet_files import Layout, layout
@@ -122,7 +122,7 @@ class FileSplitter:
         if file.fault:
             return file.path, 0
         if file.content is None or file.content[0] != file.state:
-            with faults_of(shown(file.path), self.config.name):
+            with FileFaults(file.path, self.config.name):
                 file.content = (file.state, *self._content(file))
         return file.content[1:]
 
@@ -201,7 +201,7 @@ class FileSplitter:
         whole element. ``by_size``: the previous piece was cut by size, so a short one is too.
         Raises ``FileFault``.
         """
-        with faults_of(shown(file.path), self.config.name):
+        with FileFaults(file.path, self.config.name):
             return self._next(file, at, rows, by_size=by_size)
 
     def _next(self, file: SourceFile, at: int, rows: int, *, by_size: bool) -> FileRange | None:

@@ -22,6 +22,7 @@ from levada.errors import FileFault, LevadaError, SourceError
 
 HEAD = 4096
 BLOCK = 64 << 10
+_PART = 1 << 20
 _DIGEST = 16  # characters of a hash
 
 
@@ -188,11 +189,18 @@ def hash_blocks(reference: FileSplit, data: Bytes) -> str:
         for at in range(first - start, last - start, BLOCK)
     ]
     with open_descriptor(reference.path) as file:
-        before, behind = (
-            [xxhash.xxh3_64_hexdigest(_part(file, at, at + BLOCK)) for at in range(*ends, BLOCK)]
-            for ends in ((begin, first), (last, end))
-        )
+        before, behind = (_hash_range(file, *ends) for ends in ((begin, first), (last, end)))
     return "".join([*before, *inside, *behind])
+
+
+def _hash_range(file: int, begin: int, end: int) -> list[str]:
+    """Returns the hashes of the blocks of a range of an open file, which is read in large parts."""
+    hashes = list[str]()
+    for at in range(begin, end, _PART):
+        size = min(_PART, end - at)
+        data = memoryview(_part(file, at, at + size))
+        hashes += [xxhash.xxh3_64_hexdigest(data[i : i + BLOCK]) for i in range(0, size, BLOCK)]
+    return hashes
 
 
 def piece(at: int, data: Bytes) -> Piece:
@@ -236,9 +244,10 @@ def open_descriptor(path: str) -> Iterator[int]:
 
 def _part(file: int, start: int, stop: int) -> bytes:
     """Returns these bytes of an open file; fewer at its end."""
-    with suppress(OSError):
+    try:
         return os.pread(file, stop - start, start)
-    return b""
+    except OSError:
+        return b""
 
 
 def altered_file_error(reference: FileSplit, how: str) -> LevadaError:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources.file_errors import faults_of, reason
+from levada.connectors.sources.file_errors import FileFaults, reason
 from levada.connectors.sources.file_listing import list_files
 from levada.connectors.sources.spooled_files import parquet_of, read_spooled
 from levada.core.array_types import Bytes
@@ -77,7 +77,7 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
     ``CheckpointError`` for a damaged file of a spool.
     """
     source = parquet_of(path, read_spooled(path) if config.settled else None)
-    with faults_of(path, config.name), pq.ParquetFile(source) as file:
+    with FileFaults(path, config.name), pq.ParquetFile(source) as file:
         edges = [0]
         for i in range(file.metadata.num_row_groups):
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
@@ -113,9 +113,9 @@ def with_schema(config: StreamConfig) -> StreamConfig:
 
 def _find_needed(config: StreamConfig) -> dict[str, None]:
     """Returns the columns to read, each once, in order."""
-    names = dict.fromkeys(name for name, _ in config.read_columns)
-    if config.time_field is not None:
-        names[config.time_field] = None
+    names = dict.fromkeys([name for name, _ in config.read_columns])
+    if (time := config.time_field) is not None:
+        names[time] = None
     return names
 
 
@@ -158,8 +158,7 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
                 f"The column {name} of {path} is {column_type}, "
                 f"but the schema of {config.name} says {kind}."
             )
-    if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
-        column_type = schema.field(config.time_field).type
+    if (time := config.time_field) is not None and not _is_time(schema.field(time).type):
         raise FileFault(
-            f"The column {config.time_field} of {path} is {column_type}, which is no event time."
+            f"The column {time} of {path} is {schema.field(time).type}, which is no event time."
         )

@@ -43,7 +43,7 @@ from levada.connectors.ingest.subject_descriptions import describe_subjects
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.ingest.unreadable_messages import read_apart
-from levada.connectors.sources.file_errors import faults_of
+from levada.connectors.sources.file_errors import FileFaults
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.source_reader import FromOutside, SplitContent, headers_of, read
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, Measured
@@ -97,7 +97,8 @@ class IntakeTask:
         self.context = context
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
-        self.pool = TermLookup(context.seed, wall=context.wall)
+        spent = ExpressionBudget(context.limits, heaviest=partial(find_heaviest_query, self.plan))
+        self.pool = TermLookup(context.seed, wall=context.wall, spent=spent)
         self.env = OperatorContext.for_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[SourceReport] = []
@@ -130,9 +131,7 @@ class IntakeTask:
 
     def read(self, payload: Payload) -> None:
         """Reads the payload and routes its rows; writes no files."""
-        elements = sum(reference.elements for reference in payload.references)
-        worst = partial(find_heaviest_query, self.plan)
-        self.pool.spent = ExpressionBudget(self.context.limits, elements, heaviest=worst)
+        self.pool.spent.rows = sum([reference.elements for reference in payload.references])
         if payload.constants:
             self._constants()
         if payload.static:
@@ -196,7 +195,7 @@ class IntakeTask:
                 **bounds,
             )
         else:
-            with faults_of(split.name, split.stream):
+            with FileFaults(split.name, split.stream):
                 triples, elements, reference, messages = self._read(config, split, bounds)
         fates = count_accounted(
             config, reference, elements, None if messages is None else len(messages)
@@ -292,7 +291,7 @@ class IntakeTask:
         self, config: StreamConfig, split: AnyReference, stream: int, bounds: dict[str, int]
     ) -> SourceReport:
         assert not isinstance(split, DerivedSplit), "what a query makes are triples"
-        with faults_of(split.name, split.stream):
+        with FileFaults(split.name, split.stream):
             reference, messages, tuples = read_apart(
                 lambda: read(split, config), lambda came: _rows(config, came, bounds)
             )
@@ -345,15 +344,9 @@ class IntakeTask:
         return complete + config.lateness if complete > MIN else MIN
 
     def _scans(self, stream: int, tuples: Any) -> Iterator[tuple[PlanNode, Frame]]:
-        name = self.plan.streams[stream]
-        for node in self._first_nodes(s.Scan):
-            for m, member in enumerate(node.members):
-                if node.alive[m] and member.streams == (name,):
-                    yield node, scan(node, m, tuples, self.pool)
-
-    def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
-        nodes = (self.plan.nodes[n].as_step(kind) for n in self.plan.order)
-        return [n for n in nodes if n is not None]
+        for node, members in _stream_scans(self.context.plan, stream):
+            for member in members:
+                yield node, scan(node, member, tuples, self.pool)
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
         """Routes rows of first nodes through the nodes of the intake; returns their number."""
@@ -365,7 +358,7 @@ class IntakeTask:
 
     def _constants(self) -> None:
         """Routes the rows of VALUES."""
-        for node in self._first_nodes(s.Constant):
+        for node in _first_nodes(self.plan, s.Constant):
             frame = constants(
                 node,
                 node.members_read_whole(self.context.first, self.context.replaced_graphs),
@@ -458,6 +451,22 @@ def _rows(
     assert came.rows is not None, "a table has rows"
     tuples = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
     return came.reference, came.messages, tuples
+
+
+def _first_nodes(plan: Plan, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
+    nodes = (plan.nodes[n].as_step(kind) for n in plan.order)
+    return [n for n in nodes if n is not None]
+
+
+@lru_cache(maxsize=64)
+def _stream_scans(plan: str, stream: int) -> list[tuple[PlanNode[s.Scan], list[int]]]:
+    """Returns the nodes and their members that read a stream of rows; cached per plan version."""
+    sealed = load_plan(plan)
+    name = sealed.streams[stream]
+    return [
+        (node, (node.compute_once(_of_stream, name) & node.alive).nonzero()[0].tolist())
+        for node in _first_nodes(sealed, s.Scan)
+    ]
 
 
 @lru_cache(maxsize=64)

@@ -210,6 +210,23 @@ def test_blocks_of_parquet_files_are_hashed_by_tasks(
     assert later and not any(source_reader.read(r, config).reference.measured for r in later)
 
 
+def test_backlog_is_known_where_tasks_have_measured_a_position(
+    tmp_path: Path, small: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"ts": range(400), "v": [f"a{i}" for i in range(400)]}).write_parquet(path)
+    source = FileSource(config := StreamConfig.of("s", path), tmp_path)
+    source.discover(final=True)
+    taken, position = source.take({}, 300)
+    assert source.backlog(position)
+    read = (source_reader.read(r, config).reference.measured for r in taken)
+    intended = json.loads(json.dumps(position))
+    source.complete(intended, taken, [measured for measured in read if measured is not None])
+    assert intended != position
+    small.setattr(source, "_take", None)
+    assert source.backlog(intended) and not source.is_ended(intended)
+
+
 def test_last_line_waits_for_its_end(tmp_path: Path, small: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.nt"
     whole = text_of("nt", "\n")

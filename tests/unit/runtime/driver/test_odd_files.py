@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from levada.connectors.ingest.parse import documents
-from levada.connectors.sources.file_errors import faults_of
+from levada.connectors.sources.file_errors import FileFaults
 from levada.engine.engine import Engine
 from levada.errors import FileFault, SourceError, UsageError
 from levada.runtime.task import ingest_task
@@ -133,10 +133,10 @@ def test_whatever_a_parser_raises_is_the_files_fault(
 
 def test_what_the_system_says_is_no_fault_of_the_file() -> None:
     for number, kind in ((28, SourceError), (24, SourceError), (22, FileFault)):
-        with pytest.raises(SourceError) as error, faults_of("a", "s"):
+        with pytest.raises(SourceError) as error, FileFaults("a", "s"):
             raise OSError(number, os.strerror(number))
         assert type(error.value) is kind
-    with pytest.raises(KeyboardInterrupt), faults_of("a", "s"):
+    with pytest.raises(KeyboardInterrupt), FileFaults("a", "s"):
         raise KeyboardInterrupt
 
 

@@ -254,7 +254,7 @@ def _pad(data: Bytes, more: int) -> Bytes:
 def _settle(buffer: Bytes, columns: _Columns, n: int) -> int:
     """Reads the pending values from their texts; returns the number of rows that it refuses."""
     refusals = 0
-    for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
+    for row in (columns.kind[2, :n] == PENDING).nonzero()[0].tolist():
         start = int(columns.off[2, row])
         try:
             value = text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode())
@@ -302,7 +302,7 @@ def _judge(
     """
     keep = np.ones(n, np.bool_)
     taken: list[tuple[int, Row]] = []
-    for row in np.flatnonzero(columns.kind[0, :n] == 0):
+    for row in (columns.kind[0, :n] == 0).nonzero()[0]:
         place = int(columns.line[row])
         text = line_at(buffer, place, size)
         try:
@@ -320,7 +320,7 @@ def _judge(
             keep[row] = False
         else:
             taken.append((int(row), statement))
-    return _fill(buffer, used, columns, taken, setting.seed), np.flatnonzero(keep)
+    return _fill(buffer, used, columns, taken, setting.seed), keep.nonzero()[0]
 
 
 def line_at(buffer: Bytes, start: int, size: int) -> bytes:

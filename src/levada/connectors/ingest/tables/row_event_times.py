@@ -51,7 +51,7 @@ def row_times(
     """Returns the event time of each row, by the file's name, a clock or a column of ``table``;
     marks a row without one in ``rows.wrong``.
     """
-    values = pl.Series([None])
+    values: pl.Series | None = None
     if config.time_kind in ("timestamp", "arrival"):
         ts = clock_times(config, rows.times, table.height, gate)
     elif config.time_kind == "filename":
@@ -59,9 +59,10 @@ def row_times(
     else:
         values = _column(table, rows.table, config.time_argument)
         ts = field_times(values, config)
-    without = np.flatnonzero(ts == MIN)
+    without = (ts == MIN).nonzero()[0]
     if not len(without):
         return ts
+    values = pl.Series([None]) if values is None else values
     empty = np.broadcast_to(values.is_null().to_numpy(), table.height)
     for row in without.tolist():
         why = NO_TIME if empty[row] else f"{_wrong(config)}: {value_shown(values, row)}"

@@ -143,8 +143,8 @@ def _tuples(
     unit = seeming_unit(
         rows.table, rows.table, read, config, gate.future_above, greatest=verdict.max_ts
     )
-    keep = np.flatnonzero(verdict.keep)
-    late = np.flatnonzero(verdict.late)
+    keep = verdict.keep.nonzero()[0]
+    late = verdict.late.nonzero()[0]
     return Tuples(
         n=len(keep),
         ts=ts if len(keep) == len(ts) else ts[keep],
@@ -188,7 +188,7 @@ def raw_rows(
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:
     """Returns the dead letters, by place."""
-    future = np.flatnonzero(verdict.future).tolist()
+    future = verdict.future.nonzero()[0].tolist()
     fates = {**rows.wrong, **dict.fromkeys(future, gate.future)}
     return sorted(
         [
@@ -265,7 +265,7 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
 def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:
     """Returns the facets of the kept rows."""
     values = values if len(keep) == len(values) else values.gather(keep)
-    kinds = np.full(len(values), _KINDS[kind], np.uint8)
+    kinds = np.full(len(keep), _KINDS[kind], np.uint8)
     if values.null_count():
         kinds[values.is_null().to_numpy()] = Kind.UNBOUND
         values = values if kind == "string" else values.fill_null(False if kind == "boolean" else 0)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -351,21 +351,28 @@ def load_setup(path: str) -> Setup:
     return read_file(Path(path), Setup, SETUPS)
 
 
-def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) -> Times:
-    """Returns W of every stream after the epoch, the same at every target and at the driver: its
-    completeness, up to the epoch's ``until``.
+class StreamTimes(NamedTuple):
+    """The watermarks of all streams before and after an epoch, and their completeness."""
+
+    old: Times
+    new: Times
+    complete: Times
+
+    def find_ended_streams(self, context: EpochContext, controls: Sequence[SourceReport]) -> Bools:
+        """Returns the streams that are complete, with all elements below W after the epoch."""
+        latest = np.array([s.latest for s in context.streams], np.int64)
+        for c in controls:
+            latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
+        return np.asarray((self.complete >= MAX) & (latest < self.new))
+
+
+def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) -> StreamTimes:
+    """Returns the times of every stream, the same at every target and at the driver: its W after
+    the epoch is its completeness, up to the epoch's ``until``.
     """
+    old = old_watermarks(context.streams)
     complete = complete_times(context.streams, controls, context.shared)
-    return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
-
-
-def ended_streams(context: EpochContext, controls: Sequence[SourceReport]) -> Bools:
-    """Returns the streams that are complete, with all elements below W after the epoch."""
-    latest = np.array([s.latest for s in context.streams], np.int64)
-    for c in controls:
-        latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
-    complete = complete_times(context.streams, controls, context.shared)
-    return np.asarray((complete >= MAX) & (latest < advance_watermarks(context, controls)))
+    return StreamTimes(old, np.maximum(old, np.minimum(complete, context.until)), complete)
 
 
 def complete_times(

@@ -138,31 +138,27 @@ class StreamRecord(msgspec.Struct):
         """Returns the record with an epoch's reports of the stream added, without the ``finished``
         partitions.
         """
-        partitions = dict(self.partitions)
-        for c in reports:
-            partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
-        for name in finished:
-            partitions.pop(name, None)
-        lead, costly = self._leads(reports, partitions, wall)
-        read = [c for c in reports if c.elements + c.late + c.dead]
-        new = [reason for c in reports for reason in c.reasons]
-        return StreamRecord(
-            self.watermark,
-            max([self.max_ts, *(c.max_ts for c in reports)]),
-            partitions,
-            self.ended,
-            self.ahead,
-            self.elements + sum(c.elements for c in reports),
-            self.triples + sum(c.triples for c in reports),
-            self.late + sum(c.late for c in reports),
-            self.dead + sum(c.dead for c in reports),
-            self.cut + sum(c.cut for c in reports),
-            unit=read[-1].unit if read else self.unit,
-            reasons=[*self.reasons, *new][:TOLD],
-            nulls=self.nulls + sum(c.nulls for c in reports),
-            lead=lead,
-            costly=costly,
+        record = msgspec.structs.replace(
+            self, partitions=dict(self.partitions), reasons=list(self.reasons)
         )
+        for c in reports:
+            before = record.partitions.get(c.partition, MIN)
+            record.partitions[c.partition] = max(before, c.max_ts, c.reaches)
+            record.max_ts = max(record.max_ts, c.max_ts)
+            record.elements += c.elements
+            record.triples += c.triples
+            record.late += c.late
+            record.dead += c.dead
+            record.cut += c.cut
+            record.nulls += c.nulls
+            record.reasons += c.reasons
+            if c.elements + c.late + c.dead:
+                record.unit = c.unit
+        record.reasons = record.reasons[:TOLD]
+        for name in finished:
+            record.partitions.pop(name, None)
+        record.lead, record.costly = self._leads(reports, record.partitions, wall)
+        return record
 
     def _leads(
         self, reports: Sequence[SourceReport], partitions: dict[str, int], wall: int

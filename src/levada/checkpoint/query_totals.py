@@ -127,7 +127,8 @@ def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Fr
 
 def _totals(result_counts: ResultCounts) -> Frame:
     """Returns the additive columns of results, without the first and last reports."""
-    rows, none = result_counts.frame(), np.broadcast_to(np.int64(0), len(result_counts))
+    rows = result_counts.frame()
+    none = np.zeros(rows.n, np.int64)
     return rows.with_(least=none, most=none)
 
 

@@ -67,9 +67,12 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def frame(self) -> Frame:
         """Returns the columns ``node``, ``op`` and those of the counts."""
-        op = self._ops()
+        op, none = self._ops(), bytes(8)
         columns: dict[str, Column] = {"node": self._nodes(), "op": op}
-        return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
+        held = (self.n, self.least, self.most, self.reports)
+        for name, data in zip(_COLUMNS, held, strict=True):
+            columns[name] = _unpack(data or none, np.int64, op.size)
+        return Frame(columns, op.size)
 
     def emit_counts(self, node: int, member: int) -> Counts | None:
         """Returns the counts of the query of this Emit, if it has results."""
@@ -91,7 +94,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
 
     def _nodes(self) -> Ints:
-        nodes: Ints = _unpack(np.frombuffer(self.node, np.int32), len(self.op) // 4)
+        nodes: Ints = _unpack(self.node, np.int32, len(self.op) // 4)
         return nodes
 
     def _ops(self) -> Ints:
@@ -99,8 +102,7 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
         return ops
 
     def _longs(self, name: str) -> Longs:
-        held: bytes = getattr(self, name) or bytes(8)
-        values: Longs = _unpack(np.frombuffer(held, np.int64), len(self.op) // 4)
+        values: Longs = _unpack(getattr(self, name) or bytes(8), np.int64, len(self.op) // 4)
         return values
 
 
@@ -119,7 +121,7 @@ def by_node(rows: Frame) -> Iterator[tuple[int, Frame]]:
     if not rows.n:
         return
     node = rows["node"]
-    borders = [0, *(np.flatnonzero(node[1:] != node[:-1]) + 1).tolist(), rows.n]
+    borders = [0, *((node[1:] != node[:-1]).nonzero()[0] + 1).tolist(), rows.n]
     for first, last in pairwise(borders):
         yield int(node[first]), rows.slice(first, last)
 
@@ -128,17 +130,25 @@ def merge_counts(parts: Sequence[Frame]) -> tuple[Frame, Bools]:
     """Merges counts to one row for each member, ascending: solutions and reports are added up. Also
     returns a mask of the rows that come from several parts.
     """
+    if len(parts) > 1 and _has_same_members(parts):  # the same queries report again and again
+        folded = {name: fold.reduce([p[name] for p in parts]) for name, fold in _FOLDS.items()}
+        return parts[0].with_(**folded), np.ones(parts[0].n, np.bool_)
     whole = concat(parts)
     order = np.lexsort((whole["op"], whole["node"]))
     rows = whole.take(order)
     node, op = rows["node"], rows["op"]
     new = np.ones(rows.n, np.bool_)
     new[1:] = (node[1:] != node[:-1]) | (op[1:] != op[:-1])
-    first = np.flatnonzero(new)
+    first = new.nonzero()[0]
     columns: dict[str, Column] = {"node": node[first], "op": op[first]}
     for name, fold in _FOLDS.items():
         columns[name] = fold.reduceat(rows[name], first) if rows.n else rows[name]
-    return Frame(columns, len(first)), np.diff(first, append=rows.n) > 1
+    return Frame(columns, len(first)), np.concatenate([first[1:], [rows.n]]) - first > 1
+
+
+def _has_same_members(parts: Sequence[Frame]) -> bool:
+    """Whether all parts, which are ascending, have the same members."""
+    return len({(part["node"].tobytes(), part["op"].tobytes()) for part in parts}) == 1
 
 
 def living_rows(plan: Plan, rows: Frame) -> Bools:
@@ -147,7 +157,7 @@ def living_rows(plan: Plan, rows: Frame) -> Bools:
     alive = np.zeros(rows.n, np.bool_)
     for number in np.unique(node).tolist():
         if number in plan.nodes:
-            places = np.flatnonzero(node == number)
+            places = (node == number).nonzero()[0]
             alive[places] = plan.nodes[number].alive[op[places]]
     return alive
 
@@ -208,7 +218,7 @@ class ResultTotals:
     def members_above(self, reports: int) -> Frame:
         """Returns the members with more reports: ``node``, ``op`` and ``reports``."""
         busy_members = [
-            (node, np.flatnonzero(sums[1] > reports)) for node, sums in sorted(self._of.items())
+            (node, (sums[1] > reports).nonzero()[0]) for node, sums in sorted(self._of.items())
         ]
         columns: dict[str, Column] = {
             "node": np.repeat(
@@ -239,5 +249,6 @@ def _pack(values: npt.NDArray[np.integer[Any]]) -> bytes:
     return (values[:1] if constant else values).tobytes()
 
 
-def _unpack(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def _unpack(data: bytes, dtype: npt.DTypeLike, size: int) -> npt.NDArray[Any]:
+    values = np.frombuffer(data, dtype)
     return values if values.size == size else values.repeat(size)

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from levada.core.thread_interrupt import Interrupt
 from levada.errors import UsageError
@@ -64,15 +64,19 @@ def enable() -> None:
         threading.Thread(target=_watch, name="levada cpu guard", daemon=True).start()
 
 
-@contextmanager
-def cpu_guard(works: int = 0) -> Iterator[None]:
+def cpu_guard(works: int = 0) -> AbstractContextManager[None]:
     """Raises ``CpuTimeError`` in the block if it takes more CPU than its limit, which is one more
     for each thousand ``works``. A guard within another one does nothing.
     """
     thread = threading.get_ident()
-    if not _enabled or thread in _guarded:
-        yield
-        return
+    return _guard(thread, works) if _enabled and thread not in _guarded else _UNGUARDED
+
+
+_UNGUARDED = nullcontext()
+
+
+@contextmanager
+def _guard(thread: int, works: int) -> Iterator[None]:
     interrupt = Interrupt(CpuTimeError)
     until = interrupt.cpu_seconds() + cpu_limit() * (1 + works / 1000)
     _guarded[thread] = interrupt, until

@@ -56,10 +56,14 @@ def test_what_is_told_is_known(seed: int) -> None:
     assert told_of(one).by_name(plan) == {f"q{op}": counts for (_, op), counts in one.items()}
 
 
+@pytest.mark.parametrize("alike", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_what_several_tell_is_added_up(seed: int) -> None:
+def test_what_several_tell_is_added_up(seed: int, alike: bool) -> None:
     rng = random.Random(seed)
     several = [drawn(rng, 30) for _ in range(rng.randrange(1, 6))]
+    if alike:  # all have the members of the first
+        counts = [c for known in several for c in known.values()]
+        several = [{at: rng.choice(counts) for at in several[0]} for _ in several]
     sums, both = ResultTotals(), dict[tuple[int, int], list[int]]()
     for known in several:
         sums.add(told_of(known))

@@ -145,6 +145,8 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
 
     Reports of an earlier query of the same name do not count.
     """
+    if not last.latest and Form.CONSTRUCT not in plan.forms:
+        return {}
     reports = {
         n: t
         for n, t in last.latest.items()

@@ -287,7 +287,8 @@ class EpochRunner:
             raise EvaluationError(str(error)) from error  # of a query that came since the start
         self.await_published()  # before due results are looked up
         try:
-            with cpu_guard():
+            # decoded outcomes have no cycles, and live no longer
+            with cpu_guard(), collection_paused():
                 manifest = self._manifest(intention, context, outcomes)
         except BaseException as error:
             raise_failure(error)
@@ -472,7 +473,6 @@ class EpochRunner:
         read = [p.references for p in payloads]
         return job if self.placed is None else self.placed.prefer(job, read, self.tally)
 
-    @collection_paused()  # decoded outcomes have no cycles, and live no longer
     def _manifest(
         self, intention: EpochIntent, context: EpochContext, outcomes: Sequence[bytes]
     ) -> Manifest:

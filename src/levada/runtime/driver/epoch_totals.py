@@ -32,7 +32,7 @@ def counts(done: Sequence[TaskOutcome], opener: Opener) -> ResultCounts:
     A report with rows of several tasks counts once: in such cases the reports are read from the
     segments.
     """
-    task_counts = [d.counts for d in done if len(d.counts)]
+    task_counts = [d.counts for d in done if d.counts.op]
     if len(task_counts) < 2:
         return task_counts[0] if task_counts else NONE
     rows, several = merge_counts([each.frame() for each in task_counts])
@@ -80,18 +80,22 @@ def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str,
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:
     """Returns the number of triples that have matched each pattern, including this epoch's."""
-    total = {stream: Counter(hits) for stream, hits in last.hits.items()}
+    total, changed = dict(last.hits), set[str]()
     for c in controls:
         if c.hits:
-            total.setdefault(plan.streams[c.stream], Counter()).update(c.hits)
+            stream = plan.streams[c.stream]
+            if stream not in changed:
+                changed.add(stream)
+                total[stream] = dict(total.get(stream, ()))
+            counts = total[stream]
+            for text, n in c.hits.items():
+                counts[text] = counts.get(text, 0) + n
     read: set[tuple[str, str]] | None = None
-    for stream, pattern_hits in total.items():
-        if len(pattern_hits) > 2 * MOST_COUNTED:
+    for stream in changed:
+        if len(total[stream]) > 2 * MOST_COUNTED:
             read = _read(plan) if read is None else read
-            total[stream] = Counter(
-                {text: n for text, n in pattern_hits.items() if (stream, text) in read}
-            )
-    return {stream: dict(pattern_hits) for stream, pattern_hits in total.items()}
+            total[stream] = {text: n for text, n in total[stream].items() if (stream, text) in read}
+    return total
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:

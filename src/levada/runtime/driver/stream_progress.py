@@ -13,7 +13,6 @@ from levada.checkpoint.epoch_context import (
     TaskOutcome,
     advance_watermarks,
     column_of,
-    complete_times,
 )
 from levada.checkpoint.manifest import (
     EpochIntent,
@@ -84,19 +83,21 @@ def records_of(
     """Returns the records of all streams, from those of the previous epoch and the reports of
     tasks.
     """
-    new = advance_watermarks(context, controls)
-    complete = complete_times(context.streams, controls, context.shared)
+    _, new, complete = advance_watermarks(context, controls)
     records: dict[str, StreamRecord] = {}
+    skips = bool(intention.overtaken or intention.gone or intention.broken or intention.deadly)
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
         before = last.streams.get(name, StreamRecord())
         stream_reports = [c for c in controls if c.stream == i]
         record = before.add(stream_reports, intention.finished.get(name, []), context.wall)
-        _count_files(record, before, intention, name)
-        record.missing = before.missing + _missing(name, intention, stream_reports)
+        if skips:
+            _count_skipped_files(record, intention, name)
+        record.replaced = intention.positions.get(name, {}).get("replaced", 0)
+        record.missing += _missing(name, intention, stream_reports)
         record.watermark, record.known = int(new[i]), int(complete[i])
         record.partitions = _leading_partitions(record, state.lateness)
         record.ended = state.ended and not record.known > record.watermark
-        read = sum(c.elements for c in stream_reports)
+        read = sum([c.elements for c in stream_reports])
         slowest = (
             min((int(new[j]) for j in context.shared[i]), default=MAX)
             if i < len(context.shared)
@@ -161,16 +162,13 @@ def count_passed(
             position["passed"] = position.get("passed", 0) + c.passed
 
 
-def _count_files(
-    record: StreamRecord, before: StreamRecord, intention: EpochIntent, name: str
-) -> None:
-    """Counts the files that the epoch reports as not read, or as read anew."""
+def _count_skipped_files(record: StreamRecord, intention: EpochIntent, name: str) -> None:
+    """Counts the files that the epoch reports as not read."""
     overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
-    record.overtaken, record.gone = before.overtaken + overtaken, before.gone + gone
+    record.overtaken, record.gone = record.overtaken + overtaken, record.gone + gone
     record.dead += overtaken + gone + len(intention.broken.get(name, ()))
     record.dead += sum(reference.stream == name for reference, _ in intention.deadly)
     record.reasons = [*record.reasons, *reasons_of(intention, name)][:TOLD]
-    record.replaced = intention.positions.get(name, {}).get("replaced", 0)
 
 
 def _missing(name: str, intention: EpochIntent, stream_reports: Sequence[SourceReport]) -> int:

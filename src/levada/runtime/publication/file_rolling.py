@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from levada.checkpoint.manifest import Manifest, UnpublishedResults
 
@@ -37,7 +36,7 @@ def hold(
     """
     waiting = list(before)
     if manifest.segments or manifest.shown_reports:
-        size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)
+        size = sum([os.stat(f"{root}/{name}").st_size for name in manifest.segments])
         waiting.append(
             UnpublishedResults(
                 manifest.epoch, manifest.plan, manifest.segments, manifest.shown_reports, wall, size

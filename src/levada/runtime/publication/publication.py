@@ -233,8 +233,10 @@ class Publication:
     def _give_out(self, manifest: Manifest, *, by_tasks: bool) -> None:
         if self.sink is not None or self.files:
             self._to_sinks(manifest, by_tasks=by_tasks)
-        self._publish_letters(manifest, str(self.checkpoint.root))
-        self._publish_unwritable(manifest)
+        if manifest.side:
+            self._publish_letters(manifest, str(self.checkpoint.root))
+        if self.sink is not None or self.files:
+            self._publish_unwritable(manifest)
 
     def _to_sinks(self, manifest: Manifest, *, by_tasks: bool) -> None:
         """Publishes the results of a manifest that are due; ``by_tasks``: tasks may write them.
@@ -388,6 +390,8 @@ class Publication:
             if isinstance(sink, FileSink | StdoutSink):
                 unwritable += sink.unwritable
                 sink.unwritable.clear()
+        if not unwritable:
+            return
         for query, form in sorted({(each.query, each.form) for each in unwritable} - self._unheld):
             self._unheld.add((query, form))
             message = (

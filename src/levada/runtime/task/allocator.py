@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -28,12 +28,16 @@ _MMAP_THRESHOLD = -3  # of mallopt(3)
 _dropped = [False]
 
 
-@contextmanager
-def bounded_allocator(memory: Memory) -> Iterator[None]:
+def bounded_allocator(memory: Memory) -> AbstractContextManager[None]:
     """Returns freed memory to the system around a task with so much memory."""
-    if not memory.bytes:
-        yield
-        return
+    return _trim_afterwards() if memory.bytes else _UNBOUNDED
+
+
+_UNBOUNDED = nullcontext()
+
+
+@contextmanager
+def _trim_afterwards() -> Iterator[None]:
     libc = _glibc()
     if _dropped[0]:
         _dropped[0] = False

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
+import pyarrow as pa
 
 from levada.checkpoint.epoch_context import load_plan
 from levada.connectors.ingest.parse.ntriples import Triples
@@ -28,6 +28,7 @@ from levada.core.frame import Frame, concat
 from levada.core.row_ranges import starts_segment
 from levada.errors import PromiseError
 from levada.kernels.keyed.hash_groups import group
+from levada.kernels.terms.term_ids import identify
 from levada.operators.operator_context import OperatorContext
 from levada.operators.state import lsm_runs
 
@@ -43,10 +44,10 @@ def subjects_of(
     """Returns the subjects of the elements that count: slot 0, their time, and their place: the
     path (``file``) and the byte (``m0``).
     """
-    kept = np.flatnonzero(elements.keep)
+    kept = elements.keep.nonzero()[0]
     first = kept[_first_rows(subjects[kept])]
-    path = pl.Series([reference.path])
-    x, _ = pool.identify(path)
+    path = pa.array([reference.path], pa.large_string())
+    x, _ = identify(path, pool.seed)
     # 64 bits identify one of few files, and each subject stores them
     pool.name(x, x, path)
     return Frame(
@@ -66,7 +67,7 @@ def _first_rows(numbers: Ints) -> Longs:
     subject.
     """
     if (numbers[1:] >= numbers[:-1]).all():
-        return np.flatnonzero(starts_segment(numbers))
+        return starts_segment(numbers).nonzero()[0]
     words = numbers.astype(np.uint64)
     return group(words, np.zeros_like(words))[1]
 
@@ -117,7 +118,7 @@ def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tupl
     for run in [*old, new]:
         probes, places = run.find_pairs(columns[0], columns[1], columns[2], columns[3])
         theirs = run.rows_at(places)
-        two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
+        two = (theirs != probes).nonzero()[0] if run is new else np.arange(len(probes))
         if len(two):
             one = two[:1]
             old_row = run.rows.take(theirs[one]).with_(**{col.BEGIN: run.stored.s[places[one]]})

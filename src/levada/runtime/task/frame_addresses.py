@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -38,6 +39,7 @@ class FrameAddress(NamedTuple):
         return f"{self.what}.{self.number}{rest}"
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def parse(name: str) -> FrameAddress | None:
         """Parses a name; None: a frame of the table of texts.
 

@@ -132,7 +132,7 @@ class Results:
             if (same := self._shared_cells(node, _distinct(frame["op"]))) is not None:
                 frame = add_shared_rows(frame, same, len(members))
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
-            for member in np.flatnonzero(sizes).tolist():
+            for member in sizes.nonzero()[0].tolist():
                 query = members[member].query
                 if limits.limits_of_query(query).kept:
                     self.sizes[query] = int(sizes[member])
@@ -200,7 +200,7 @@ def _first_rows(report: Times) -> Longs:
     hashes.
     """
     if (report[1:] >= report[:-1]).all():
-        return np.flatnonzero(starts_segment(report))
+        return starts_segment(report).nonzero()[0]
     words = np.ascontiguousarray(report).view(np.uint64)
     return group(words, words)[1]
 
@@ -232,7 +232,7 @@ def _of_all(
         return whole, reports
     made = add_shared_rows(reports, same, members)
     if not starts.all():
-        first = np.flatnonzero(starts)
+        first = starts.nonzero()[0]
         r = np.ascontiguousarray(made["r"]).view(np.uint64)
         _, each = group(made["op"].astype(np.uint64), r)
         made = made.take(np.sort(each))

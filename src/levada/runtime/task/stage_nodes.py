@@ -16,6 +16,7 @@ from levada.operators.windowing.window_intervals import latest_end
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.report_schedules import Families, Schedule
 from levada.plan.execution.window_table import WindowTable
+from levada.runtime.task.report_batches import Expands, expanding
 
 
 @frozen
@@ -26,7 +27,7 @@ class Nodes:
     distinct schedules of nodes with listed reports, and their families. ``lag``: how long after a
     row has left its windows a node may still report its end, since the next periodic report does
     so. ``closing``: nodes whose reports are made as soon as the watermark reaches them, not when it
-    has passed them.
+    has passed them. ``expanding``: those of ``reported`` that have rows once for every report.
     """
 
     timed: tuple[PlanNode, ...]
@@ -36,6 +37,7 @@ class Nodes:
     families: Families
     lag: int
     closing: frozenset[int]
+    expanding: tuple[Expands, ...]
 
 
 @lru_cache(maxsize=8)
@@ -55,6 +57,7 @@ def nodes_of(plan: str, stage: int) -> Nodes:
         Families.from_schedules(schedules),
         max(map(_period, every), default=0),
         _closing(sealed, reported),
+        tuple(node for n in reported if (node := expanding(n)) is not None),
     )
 
 

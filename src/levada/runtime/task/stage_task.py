@@ -25,9 +25,7 @@ from levada.checkpoint.epoch_context import (
     SourceReport,
     TaskOutcome,
     advance_watermarks,
-    ended_streams,
     load_groups,
-    old_watermarks,
 )
 from levada.checkpoint.executor_affinity import executor_here
 from levada.checkpoint.partition_state import open_state
@@ -67,7 +65,7 @@ from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 from levada.runtime.task.memory_meter import MemoryMeter
 from levada.runtime.task.operator_failures import raise_failure
-from levada.runtime.task.report_batches import BufferedReports, expanding, in_steps
+from levada.runtime.task.report_batches import BufferedReports, in_steps
 from levada.runtime.task.result_writer import Results
 from levada.runtime.task.stage_nodes import ends_at, nodes_of
 from levada.runtime.task.work_note import note_here
@@ -82,7 +80,10 @@ class StageTask:
         state = self.state = self._open_state()
         # made from the state alone: with the task, all of its rows would await the cycle collector
         older = lambda: chain(term_retention.tables(state), report_buffer.own_terms(state))  # noqa: E731
-        self.pool = TermLookup(context.seed, older, context.wall, fleeting=bool(state.theta))
+        worst = partial(find_heaviest_query, plan)
+        spent = ExpressionBudget(context.limits, heaviest=worst)
+        fleeting = bool(state.theta)
+        self.pool = TermLookup(context.seed, older, context.wall, fleeting=fleeting, spent=spent)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded at their senders, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
@@ -96,8 +97,9 @@ class StageTask:
         # for each node: CPU seconds, and its input rows
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
-        measures = context.measured == ROWS
-        self.given_rows = Counter(len(load_groups(context.groups).partition) if measures else 0)
+        self.given_rows: Counter | None = None
+        if context.measured == ROWS:
+            self.given_rows = Counter(len(load_groups(context.groups).partition))
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(
@@ -113,10 +115,9 @@ class StageTask:
         if self.context.first:
             self._forget_removed()
         arrived = self._receive(blobs)
-        came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
-        read = sum(control.elements for control in self.controls)
-        worst = partial(find_heaviest_query, self.plan)
-        self.pool.spent = ExpressionBudget(self.context.limits, max(came, read), heaviest=worst)
+        came = sum([frame.n for frame in chain(*self.inputs.values(), *self.partials.values())])
+        read = sum([control.elements for control in self.controls])
+        self.pool.spent.rows = max(came, read)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progress()
@@ -134,6 +135,8 @@ class StageTask:
 
     def _hold(self, node: PlanNode, out: Frame, exchange: Exchange) -> None:
         """Measures memory after the output of a node. Raises ``OverMemoryError``."""
+        if not self.held.memory.bytes:
+            return
         sent = (parts for boxes in exchange.frames for parts in boxes.values())
         waits = (*self.inputs.values(), *self.partials.values(), *self.results.frames.values())
         name = type(node.step).__name__
@@ -161,18 +164,19 @@ class StageTask:
         way.
         """
         nodes, env = self.nodes.reported, self.env
-        reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
+        reports = [(node, self.inputs.get((node.id, 0), ())) for node in self.nodes.expanding]
         steps = in_steps(nodes, reports, env)
-        later = nodes if len(steps) > 1 else ()
-        arrived = BufferedReports(later, self.inputs, self.partials)
+        if len(steps) == 1:
+            self._evaluate(nodes, exchange)
+            return
+        arrived = BufferedReports(nodes, self.inputs, self.partials)
         for i, step in enumerate(steps):
             partials = self.partials if i == 0 else {}  # of panes: the first step takes them
             partials.update(arrived.take(step, self.nodes.closing, self.inputs))
             before = self.pool.table_count, len(self.made)
             self.env = replace(env, progress=step.progress, partials=partials)
             self._evaluate(nodes, exchange)
-            if len(steps) > 1:
-                self._release(*before, exchange)
+            self._release(*before, exchange)
 
     def _release(self, tables: int, made: int, exchange: Exchange) -> None:
         """Releases the texts of a step that no output or remembered row shows."""
@@ -249,9 +253,10 @@ class StageTask:
                     exchange.pass_on(self.partition, to, [partial])
 
     def _progress(self) -> WatermarkProgress:
-        context = self.context
-        old, new = old_watermarks(context.streams), advance_watermarks(context, self.controls)
-        return WatermarkProgress(old, new, ended_streams(context, self.controls))
+        times = advance_watermarks(self.context, self.controls)
+        return WatermarkProgress(
+            times.old, times.new, times.find_ended_streams(self.context, self.controls)
+        )
 
     def _latest_ends(self) -> int:
         """Returns the largest end of all rows with event times that have arrived."""
@@ -326,14 +331,15 @@ class StageTask:
         frames = [concat(w) if w else None for w in waiting]
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
-        for frame in filter(None, frames):
-            self.pool.spent.hold(node.id, frame)
+        for frame in frames:
+            if frame is not None:
+                self.pool.spent.hold(node.id, frame)
         received = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
-        rows, name = sum(f.n for f in received), str(node.id)
+        rows, name = sum([f.n for f in received]), str(node.id)
         self.rows[name] = self.rows.get(name, 0) + rows
         self.touched += rows
         self.held.give(received)
-        if self.context.measured == ROWS:
+        if self.given_rows is not None:
             counted = drop_replicated_inputs(node.step, frames, received)
             self.given_rows.count_given(
                 counted, joins=node.id in find_divisible_joins(self.plan).joins
@@ -423,7 +429,7 @@ class StageTask:
         done.flows = exchange.flows.snapshot()
         done.cpu = time.thread_time() - self.began
         done.seconds = time.perf_counter() - self.started
-        if self.context.measured:
+        if self.given_rows is not None:
             done.given, done.joined = self.given_rows.given_counts()
         if self.context.counted:
             done.segment_size = state_files.size_of(self.context.root, done.segment)

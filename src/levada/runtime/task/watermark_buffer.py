@@ -69,7 +69,8 @@ def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
 
 def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
     streams, start = _stream_and_start(to.node, to.at)
-    of = streams[:1] if to.node.windows.has_one_stream else streams
+    alike = to.node.windows.has_one_stream
+    of = streams[:1] if alike else streams
     w = np.where(of >= 0, watermarks[np.maximum(of, 0)], MAX)
     w = w if len(of) == len(streams) else np.full(len(streams), w[0])
     up: list[Frame] = []
@@ -81,8 +82,9 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
     left = [f for f in rest if f.n]
     if left:
         new = concat(left)
-        of = streams[new["op"]]
-        for stream in np.unique(of).tolist():  # each has its own watermark
+        of = of if alike else streams[new["op"]]
+        for stream in of.tolist() if alike else np.unique(of).tolist():
+            # each has its own watermark
             OrderedBuffer(state, to.key(stream), TIME).add(new.where(of == stream))
     released = [f for f in up if f.n]
     return order_by(concat(released), TIME) if released else None
@@ -97,7 +99,7 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
         up.append(frame)
         return
     if (w == w[0]).all() and int(ts[0]) >= int(start.max()) and (ts[1:] >= ts[:-1]).all():
-        cut = int(np.searchsorted(ts, w[0]))
+        cut = int(ts.searchsorted(w[0]))
         up.append(frame.slice(0, cut))
         rest.append(frame.slice(cut, frame.n))
         return

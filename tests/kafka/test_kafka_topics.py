@@ -24,6 +24,9 @@ from kafka_broker import Broker
 from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
+from levada.runtime.driver.parallelism import LIGHT
+from levada.runtime.executor import Executor, Job, LocalExecutor
+from levada.runtime.warmup_executor import WarmupExecutor
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element
@@ -245,6 +248,57 @@ def test_what_is_not_committed_is_not_seen(broker: Broker) -> None:
     seen, _, _ = answers(url, format="nt", time="timestamp", isolation="read_uncommitted")
     assert seen == {4000: [(integer(4), integer(15))]}
     producer.abort_transaction(120)
+
+
+class OtherExecutor:
+    """An executor in the place of Spark's, which runs jobs in this process and notes them."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def find(self) -> None: ...
+
+    def start(self) -> OtherExecutor:
+        return self
+
+    def check(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def run(self, job: Job) -> list[bytes]:
+        self.jobs.append(job)
+        return LocalExecutor().run(job)
+
+
+class WarmEngine(Engine):
+    """An engine whose other executor is there before its first epoch."""
+
+    def __init__(self, other: OtherExecutor, **options: Any) -> None:
+        super().__init__(**options)
+        self._other = other
+
+    def _executor(self) -> Executor:
+        executor = WarmupExecutor(self._other, here=True)
+        executor.await_warm()
+        return executor
+
+
+@pytest.mark.parametrize("form", ["nt", "ttl"])
+def test_epochs_of_few_messages_of_lines_run_in_the_driver(broker: Broker, form: str) -> None:
+    name, other, many = next(NAMES), OtherExecutor(), LIGHT + 120
+    url = broker.topic(name)
+    broker.send(name, [statement(k) for k in range(many)], times=[10 * k + 10 for k in range(many)])
+    with WarmEngine(other, epoch_rows=LIGHT + 1) as engine:
+        engine.stream("http://e/s", url, format=form, time="timestamp")
+        asked = engine.register(COUNT, name="q")
+        engine.start(once=True)
+        sums = [row for report in asked.results() for row in report.rows.rows()]
+        assert engine.await_end(PATIENCE)
+        record = engine._records()["http://e/s"]
+    assert (record.elements, record.dead) == (many, 0)
+    assert sum(int(str(count).split('"')[1]) for count, _ in sums) == many
+    # the first epoch has too many elements; documents are read elsewhere, however few
+    assert len(other.jobs) == (1 if form == "nt" else 2)
 
 
 def test_where_a_stream_starts(broker: Broker) -> None:

@@ -458,7 +458,8 @@ class EpochRunner:
         stages, references = self.load_plan(intention.plan).stages, intention.references
         self.degrees.look()
         pressure = self._pressure(intention)
-        choice = self.pace.decide(references, stages, context.partitions, pressure)
+        formats = self.sourcing.message_formats
+        choice = self.pace.decide(references, stages, context.partitions, pressure, formats=formats)
         fused = choice.way == ONE
         light = fused and self.pace.is_light
         readers = choice.readers if self.placed is None else context.partitions

@@ -18,7 +18,7 @@ import msgspec
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Choice, Costs, Delayed
 from levada.connectors.config.input_formats import LINES
-from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit
+from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, OffsetSplit
 from levada.core.size_thresholds import register
 from levada.runtime.cost_model.admission_control import LinearCost
 from levada.runtime.cost_model.epoch_interval import Interval
@@ -48,6 +48,8 @@ UNLIMITED_ELEMENTS = 10**9  # elements, if nothing limits them
 # elements, of these formats; the work of more outweighs a task's cost
 LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
+LIGHT_BYTES = register(f"{__name__}.LIGHT_BYTES", 4 << 20)  # where there are topics
+_NO_FORMATS: Mapping[str, str] = {}
 HERE = "here"
 TASK = 5.0  # ms that an additional reader must save
 LAUNCH = 1.0  # ms of the driver for an additional task of a stage
@@ -94,8 +96,12 @@ class ParallelismPolicy:
         stages: int,
         partitions: int,
         pressure: Pressure = BACKLOG,
+        *,
+        formats: Mapping[str, str] = _NO_FORMATS,
     ) -> Choice:
-        """Decides how an epoch of these references runs, over so many stages and partitions."""
+        """Decides how an epoch of these references runs, over so many stages and partitions.
+        ``formats``: of messages, by stream.
+        """
         elements, size = sum([r.elements for r in references]), sum([r.size for r in references])
         if stages != self._stages:
             self._trends[SPREAD] = EpochTimeTrend(15.0 + 15.0 * stages, 1.5)
@@ -103,7 +109,8 @@ class ParallelismPolicy:
             self._stages = stages
         self._partitions = partitions
         self._at_once = cores = self.cores or partitions
-        self._light = elements <= LIGHT and all(map(_is_light, references))
+        few = elements <= LIGHT and (size <= LIGHT_BYTES or not formats)
+        self._light = few and all(_is_light(r, formats) for r in references)
         self._large, self._references = size > MOST_BYTES, len(references)
         if not self.samples and self._is_here() and not self._must_spread(partitions):
             self.choice = Choice(0, elements, ONE, partitions, why="it runs in the driver")
@@ -311,10 +318,14 @@ def _readers(load: Load, references: int, cores: int) -> int:
     return min(most, key=lambda m: load.reading / m + TASK * m)
 
 
-def _is_light(reference: AnyReference) -> bool:
-    if isinstance(reference, FileSplit):
-        return reference.format in LIGHT_FORMATS
-    return isinstance(reference, DerivedSplit)
+def _is_light(reference: AnyReference, formats: Mapping[str, str]) -> bool:
+    match reference:
+        case FileSplit():
+            return reference.format in LIGHT_FORMATS
+        case OffsetSplit():
+            return formats.get(reference.stream) in LIGHT_FORMATS
+        case DerivedSplit():
+            return True
 
 
 def bundles(

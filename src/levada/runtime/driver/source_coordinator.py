@@ -311,6 +311,11 @@ class SourceCoordinator:
         return states, finished
 
     @property
+    def message_formats(self) -> dict[str, str]:
+        """The formats of the messages of topics, by stream."""
+        return {c.name: c.format for c in self.configs if c.kafka is not None}
+
+    @property
     def follows_clock(self) -> bool:
         """Whether a stream follows the clock."""
         return not self.once and any(c.heartbeat for c in self.configs)

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from levada.checkpoint.epoch_context import TaskOutcome
-from levada.connectors.sources.splits import FileSplit
+from levada.connectors.sources.splits import FileSplit, OffsetSplit
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
 from levada.runtime.driver.parallelism import (
     BACKLOG,
     HERE,
     LIGHT,
+    LIGHT_BYTES,
     MOST_BYTES,
     TRY,
     ParallelismPolicy,
@@ -209,9 +210,19 @@ def test_few_lines_are_light_and_documents_are_not() -> None:
         (of(1, "csv") + of(1, "nq"), True),
         (of(1) + of(1, "ttl"), False),
         (of(1, "parquet"), False),
+        ([messages("lines", LIGHT)], True),
+        ([messages("lines", LIGHT + 1)], False),
+        ([messages("lines", 5, each=LIGHT_BYTES // 4)], False),
+        ([messages("documents", 1)], False),
+        ([*of(1), messages("lines", 1)], True),
     ):
-        pace.decide(references, 2, PARTITIONS)
+        pace.decide(references, 2, PARTITIONS, formats={"lines": "nq", "documents": "ttl"})
         assert pace.is_light is light
+
+
+def messages(stream: str, count: int, each: int = 100) -> OffsetSplit:
+    """So many messages of a topic."""
+    return OffsetSplit(stream, "topic", 0, 7, 7 + count, each, 0)
 
 
 def test_two_cores_that_gain_a_third_of_the_time_are_not_worth_their_shuffles() -> None:

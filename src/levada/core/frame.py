@@ -243,7 +243,7 @@ def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
             views[column] = _all_alike(value.tobytes(), kind, n)
         else:
             views[column] = rows[offset : offset + n * kind.itemsize].view(kind)
-    return Frame._unchecked(views, n)
+    return Frame._without_check(views, n)
 
 
 _alike: dict[tuple[str, bytes], ref[Column]] = {}

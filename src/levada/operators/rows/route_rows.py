@@ -121,7 +121,7 @@ def project_for_consumer(frame: Frame, consumer: Consumer, source: Layout) -> Fr
     for name, compute in computed.items():
         columns[name] = compute(frame)
     columns["op"] = op
-    return Frame._unchecked(columns, frame.n)
+    return Frame._without_check(columns, frame.n)
 
 
 def without_fan(consumer: Consumer) -> Consumer:

@@ -171,8 +171,8 @@ class ParallelismPolicy:
     @property
     def is_light(self) -> bool:
         """Whether the epoch that was decided last is light if it runs as one task: it has few
-        elements, and no code that could crash its process parses them (documents, Parquet). The
-        driver may run light epochs itself (``runtime.warmup_executor``).
+        elements, small messages, and no code that could crash its process parses them (documents,
+        Parquet). The driver may run light epochs itself (``runtime.warmup_executor``).
         """
         return self._light
 

@@ -215,7 +215,7 @@ def test_backlog_is_known_where_tasks_have_measured_a_position(
 ) -> None:
     path = tmp_path / "a.parquet"
     pl.DataFrame({"ts": range(400), "v": [f"a{i}" for i in range(400)]}).write_parquet(path)
-    source = FileSource(config := StreamConfig.of("s", path), tmp_path)
+    source = FileSource(config := StreamConfig.from_options("s", path), tmp_path)
     source.discover(final=True)
     taken, position = source.take({}, 300)
     assert source.backlog(position)

@@ -45,6 +45,7 @@ from pages import DOCUMENTS, LINK, ROOT, commands, dead_links, examples
 
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
 FIFTH_OF_JANUARY = 1_357_344_000_000
+RESULTS = sorted((ROOT / "bench" / "results").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -186,7 +187,7 @@ def test_the_examples_of_a_document_run(
         beside.end()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *RESULTS], ids=names)
 def test_links_lead_somewhere(document: Any) -> None:
     dead = dead_links(document)
     assert not dead, "\n".join(dead)

@@ -48,7 +48,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`element`",
         (
             "one element: `line`, `subject` (with its [blank "
-            "nodes](../semantics.md#elements-by-subject)), `graph` (consecutive lines), "
+            "nodes](../semantics/elements.md)), `graph` (consecutive lines), "
             "`blankline`, `document`, `message`"
         ),
         "`line`; documents: `document`; messages: `message`",
@@ -104,7 +104,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`heartbeat`",
         (
             "how often the clock advances a stream [whose times follow the "
-            "clock](../semantics.md#progress), such as `1s`, so that silence is reported"
+            "clock](../semantics/progress.md), such as `1s`, so that silence is reported"
         ),
         "never",
     ),
@@ -112,7 +112,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`max_future`",
         (
             "how far an event time may be ahead of the clock, such as `1h`; beyond it an element "
-            "is a [dead letter](../semantics.md#progress)"
+            "is a [dead letter](../semantics/progress.md)"
         ),
         "a day",
     ),
@@ -138,7 +138,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`region`",
-        "the origin of the stream: a [region](../semantics.md#regions) of the engine",
+        "the origin of the stream: a [region](../semantics/lifetime.md#regions) of the engine",
         "anywhere",
     ),
     (

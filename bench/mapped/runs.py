@@ -232,8 +232,8 @@ def forced(way: str) -> Iterator[None]:
     """All epochs go one way; "": as the engine chooses."""
     own = ParallelismPolicy.decide
 
-    def decide(self: ParallelismPolicy, *given: Any) -> Choice:
-        choice = own(self, *given)
+    def decide(self: ParallelismPolicy, *given: Any, **named: Any) -> Choice:
+        choice = own(self, *given, **named)
         self.choice = msgspec.structs.replace(choice, way=way or choice.way)
         return self.choice
 

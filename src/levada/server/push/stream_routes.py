@@ -53,12 +53,12 @@ async def put_stream(request: Request) -> Response:
     """
     check_role(request, Role.REGISTER)
     server, name = state_of(request), _name(request)
-    options = {"max_future": server.settings.max_future, **(said := await _options(request))}
+    options = {"max_future": server.settings.max_future, **(named := await _options(request))}
     asked = StreamConfig.from_options(name, PUSH, **options)
     push_spool(asked, Path())  # raises if it cannot be pushed
     async with one_by_one(server, stream_key(name)):
         there = (await off_loop(server.facts.now)).streams.get(name)
-        if there is not None and "max_future" not in said:  # of an earlier server
+        if there is not None and "max_future" not in named:  # of an earlier server
             asked = replace(asked, max_future=there.max_future)
         return await _put(request, asked, options, there)
 

@@ -87,7 +87,8 @@ def inject(patch: pytest.MonkeyPatch, stage: str, fault: str) -> None:
     original = getattr(owner, name)
 
     def meet(*arguments: Any, **options: Any) -> Any:
-        if concerns((*arguments, *options.values())):
+        # the context of an operator has the whole plan
+        if concerns(arguments[:1] if stage == "operator" else (*arguments, *options.values())):
             FAULTS[fault]()
         return original(*arguments, **options)
 

@@ -9,14 +9,17 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import polars as pl
 import pytest
 
-from awaiting import until
+from awaiting import PATIENCE, until
 from injecting import BEFORE_PLANS, FAULTS, NAME, STAGES, VARIABLE, inject
 from levada import Engine
 from levada.connectors.serialization.result_formats import Format
@@ -84,7 +87,7 @@ def pieces(path: Path) -> list[Any]:
     return sorted(re.split(rb"[\[\]{}\n<]", path.read_bytes()))
 
 
-@pytest.mark.parametrize("fault", ["exception", "loop"])
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "removal"])
 def test_a_fault_at_a_stage_leaves_the_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, fault: str
@@ -103,7 +106,7 @@ def test_a_fault_at_a_stage_leaves_the_neighbours(
         assert list(read_status(tmp_path / "with" / "ck").suspended) == [NAME]
 
 
-@pytest.mark.parametrize("fault", ["exception", "loop"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_a_removal_leaves_the_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -148,7 +151,7 @@ def prepare(folder: Path, injected: str) -> dict[str, str]:
         (folder / "bad.rq").write_text(BAD)
     (folder / "sitecustomize.py").write_text(SITE)
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    return {**os.environ, "PYTHONPATH": path, VARIABLE: injected, "LEVADA_WATCHDOG": "2"}
+    return {**os.environ, "PYTHONPATH": path, VARIABLE: injected, "LEVADA_WATCHDOG": "4"}
 
 
 def rows_of(folder: Path) -> Lines:
@@ -168,6 +171,8 @@ def run_command(folder: Path, injected: str) -> list[Lines]:
     environ, found = prepare(folder, injected), list[Lines]()
     for end in (60, 120):
         write(folder / "s.nt", end - 60, end)
+        if end == 120 and injected.startswith("removal"):
+            (folder / "bad.rq").unlink()
         for _ in range(MOST_STARTS):
             done = subprocess.run(
                 command(folder, "run", "--once", "--keep-open"), cwd=folder, env=environ,
@@ -189,30 +194,70 @@ def test_a_fault_at_any_stage_leaves_the_neighbours_of_a_command(
     alone = run_command(tmp_path / "alone", "")
     assert all(alone[0].values())
     for stage in STAGES:
-        if stage != "removal":
-            assert run_command(tmp_path / stage, f"{stage} {fault}") == alone, stage
+        assert run_command(tmp_path / stage, f"{stage} {fault}") == alone, stage
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("stage", ["parse", "install", "operator", "format"])
+@pytest.mark.parametrize("stage", ["parse", "install", "operator", "result", "format", "decide"])
 def test_a_fault_leaves_the_neighbours_of_a_server(tmp_path: Path, stage: str, fault: str) -> None:
     folder, alone = tmp_path / "served", run_command(tmp_path / "alone", "")
     environ = prepare(folder, f"{stage} {fault}")
     for end, wanted in zip((60, 120), alone, strict=True):
         write(folder / "s.nt", end - 60, end)
-        with (folder / "err").open("a") as err:
-            served = subprocess.Popen(
-                command(folder, "serve", "--listen", f"127.0.0.1:{free_port()}"),
-                cwd=folder, env=environ, stdout=err, stderr=err,
-            )  # fmt: skip
-            try:
-                until(partial(has, folder, wanted), process=served)
-            finally:
-                served.terminate()
-                assert served.wait(60) == 0
+        with server(folder, environ) as (served, _):
+            until(partial(has, folder, wanted), process=served)
     assert rows_of(folder) == alone[-1]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("stage", ["normalize", "plan", "install", "operator", "removal"])
+def test_a_fault_on_a_text_of_a_client_leaves_the_neighbours_of_a_server(
+    tmp_path: Path, stage: str, fault: str
+) -> None:
+    folder, alone = tmp_path / "served", run_command(tmp_path / "alone", "")
+    environ = prepare(folder, f"{stage} {fault}")
+    (folder / "bad.rq").unlink()
+    write(folder / "s.nt", 0, 60)
+    with server(folder, environ) as (served, url):
+        until(partial(has, folder, alone[0]), process=served)
+        until(partial(is_up, url), process=served)
+        media = {"Content-Type": "application/sparql-query"}
+        answer = httpx.put(f"{url}/queries/bad", content=BAD, headers=media, timeout=PATIENCE)
+        assert answer.is_success == (stage not in ("normalize", "plan", "install"))
+        with suppress(httpx.HTTPError):  # the server may start again meanwhile
+            httpx.delete(f"{url}/queries/bad", timeout=PATIENCE)
+        write(folder / "s.nt", 60, 120)
+        until(partial(has, folder, alone[1]), process=served)
+    with server(folder, environ) as (served, url):
+        until(partial(is_up, url), process=served)
+    assert rows_of(folder) == alone[1]
+
+
+def is_up(url: str) -> bool:
+    """Whether the server answers."""
+    with suppress(httpx.HTTPError):
+        return httpx.get(f"{url}/health").is_success
+    return False
+
+
+@contextmanager
+def server(folder: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """``levada serve`` with the queries in a folder, and its URL. It is to end well."""
+    place = f"127.0.0.1:{free_port()}"
+    with (folder / "err").open("a") as err:
+        served = subprocess.Popen(
+            command(folder, "serve", "--listen", place), cwd=folder, env=environ, stdout=err,
+            stderr=err,
+        )  # fmt: skip
+        try:
+            yield served, f"http://{place}"
+        finally:
+            served.terminate()
+            assert served.wait(60) == 0
 
 
 def has(folder: Path, wanted: Lines) -> bool:

@@ -12,6 +12,7 @@ import pytest
 import levada.engine.query_pipeline as preparing
 import levada.runtime.task.ingest_operators as stage_zero
 import levada.runtime.task.stage_task as stage
+from injecting import FAULTS
 from levada import Engine
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
@@ -217,21 +218,24 @@ def test_failure_of_planning_a_newcomer_leaves_the_others(
         assert any(report.time == 32000 for report in other.results())
 
 
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", ["begin", "finish"])
 def test_failure_of_a_migration_leaves_queries_in_their_orders(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str, fault: str
 ) -> None:
+    monkeypatch.setenv("LEVADA_WATCHDOG", "0.5")
     alone = run(data, tmp_path / "alone", NEIGHBOURS)
     original, failed = getattr(PlanMigrations, method), list[int]()
 
     def fail(self: PlanMigrations, *arguments: Any, **options: Any) -> Any:
         if self.every:
             failed.append(self.every)
-            raise ZeroDivisionError("injected")
+            FAULTS[fault]()
         return original(self, *arguments, **options)
 
     monkeypatch.setattr(PlanMigrations, method, fail)
-    assert run(data, tmp_path / "ck", NEIGHBOURS) == alone
+    options = {"watchdog": lambda sentence: None}
+    assert run(data, tmp_path / "ck", NEIGHBOURS, **options) == alone
     assert len(failed) == 1
 
 

@@ -48,7 +48,7 @@ def test_a_delay_does_not_show(
 
     with (
         patch.object(Admission, "see", see),
-        patch.multiple(admission_control, LEAST=1, START=3),
+        patch.multiple(admission_control, MIN_EPOCH_ELEMENTS=1, START=3),
     ):
         got = run_between(case, prepare, stops, dies, epoch_rows=9)
     assert same_queries(case.expected(), got) is None

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from hostile import markers
-from levada.errors import EngineError, OvertakenError, PromiseError, SourceError
+from levada.errors import (
+    EngineError,
+    OvertakenError,
+    PromiseError,
+    SourceError,
+    escape_controls,
+)
 from levada.runtime.executor import Job, LocalExecutor
 from levada.runtime.spark.spark_executor import SparkExecutor
 from levada.runtime.spark.task_errors import encode_error
@@ -95,7 +101,8 @@ def test_forged_errors_in_a_message_are_text(executor: Any, tmp_path: Path, fuse
         quoted = marker.encode("utf-8", "replace").decode()
         with pytest.raises(PromiseError) as caught:
             executor.run(Job(quoted.encode(), [], 2, 2, functions, fused))
-        assert (caught.value.message, caught.value.hint) == (quoted, quoted)
+        shown = escape_controls(quoted)
+        assert (caught.value.message, caught.value.hint) == (shown, shown)
     assert not (tmp_path / "ran").exists()
 
 

@@ -19,6 +19,8 @@ SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups) tests/second
 HAND_MADE := $(wildcard tests/property/test_hand_made_*.py)
+QUICK   := $(addprefix tests/unit/,algebra emission intake kernels model operators optimizer plan sharing sinks sources streams \
+             syntax terms translation windows test_house.py test_plain_names.py)
 PYTEST  := LEVADA_SCRATCH=memory $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 # an image may forbid to keep bytecode: each start of Levada would compile its modules anew, 1.5 s of CPU
@@ -31,7 +33,7 @@ FIND_JAVA := from levada.runtime.spark.find_java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check counts long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test quick check counts long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +45,9 @@ demo: setup  ## a year of flights and weather through three queries
 
 test: setup  ## all tests but the long ones
 	@$(PYTEST)
+
+quick: setup  ## tests of languages, plans, operators and inputs: two minutes
+	@$(PYTEST) $(QUICK)
 
 check: setup lint test  ## what CI runs
 

@@ -84,7 +84,7 @@ def test_no_message_is_lost_by_a_kill(broker: Broker, tmp_path: Path, point: str
         assert integers == [N, N * (N - 1) // 2]  # a triple that comes twice is one
     twice = logged(tmp_path / "ck") - N - 1
     if point == "logged":  # what was not acknowledged the broker has sent again
-        assert 1 <= twice < N, twice  # more than its window of 20 if it lost a connection
+        assert 1 <= twice <= 40, twice  # its window of 20, twice if a connection was lost
     else:
         assert not twice
 

@@ -5,9 +5,9 @@ of all rows; SQLite judges.
 from __future__ import annotations
 
 import pytest
-from test_found_cql import ALL, RANGE, ROWS3, A, check, sql
 
 from levada.testing.reference_model import Row
+from sql_cases import ALL, RANGE, ROWS3, A, check, sql
 
 S = (
     *A,

@@ -7,10 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_integers_of_64_bits import answers
 
 from asking import STREAM, at, check, query
 from cases import Case, CaseQuery, Clause
+from cql_answers import answers
 from levada.testing.reference_model import Element, Report
 from stepped import run_case
 

@@ -12,13 +12,12 @@ import pytest
 
 from asking import RANGE, TUMBLING, at, query, runs_of, triples, values
 from cases import Case, CaseQuery, Clause
+from entailment_cases import OWL, RDFS, SUB, SUBP, under
 from levada.plan.optimizer.pipeline import disable_rules
 from levada.testing.compare import same
-from levada.testing.reference_model import Element, ReferenceQuery, Report
+from levada.testing.reference_model import Element, Report
 from stepped import run_case
 
-RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
-SUB, SUBP = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
 ROOMS = (
     f":Hall {SUB} :Room . :Lab {SUB} :Room . :Room {SUB} :Place . :t {SUBP} :measured . "
     f":t <{RDFS}domain> :Hall"
@@ -27,13 +26,6 @@ WITHIN = (
     f":within a <{OWL}TransitiveProperty> . :contains <{OWL}inverseOf> :within . :in {SUBP} :within"
 )
 ALIKE = f":a <{OWL}sameAs> :b . :b <{OWL}sameAs> :c . :near a <{OWL}SymmetricProperty>"
-
-
-def under(regime: str, schema: str, asked: CaseQuery) -> CaseQuery:
-    """A query under a regime, with the triples of an ontology as its schema."""
-    assert isinstance(asked.reference, ReferenceQuery)
-    judged = replace(asked.reference, entailment=regime, ontology=triples(schema))
-    return replace(asked, options={**asked.options, "entailment": regime}, reference=judged)
 
 
 def check(

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_found_cql import ALL, NOW, RANGE, RELATION, A, sql
 
 from cases import Case, CaseQuery
 from cases.windows import reporting
 from levada.core.event_time import Window, WindowKind
 from levada.testing.compare import same
 from levada.testing.reference_model import ReferenceSql, Report, Row
+from sql_cases import ALL, NOW, RANGE, RELATION, A, sql
 from stepped import run_case
 
 SLIDE = Window(WindowKind.CLOSE_OPEN, 2000, 1000)

@@ -10,12 +10,12 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_hand_made_entailment import SUB, under
 
 from asking import S, at, query, triples
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.windows import Clause
 from dealing import MOST, by_lot, looked_up
+from entailment_cases import SUB, under
 from examples import PATIENCE, examples
 from levada.checkpoint import live_files
 from levada.testing.compare import same_queries

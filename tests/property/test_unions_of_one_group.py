@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_found_cql import ALL, RANGE, RELATION, sql
 from test_random_cases import epochs, examples, partitions
 
 from cases import Case, CaseQuery
@@ -23,6 +22,7 @@ from levada.core.event_time import Window
 from levada.language.translate.cql.translate import translate_cql
 from levada.testing.compare import same
 from levada.testing.reference_model import ReferenceSql, Row
+from sql_cases import ALL, RANGE, RELATION, sql
 from stepped import run_case
 
 INTEGER = {"c": "integer"}

@@ -17,10 +17,9 @@ BAD     ?= 1000000
 SOAK    ?= 1h
 SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
-RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups) tests/second
-HAND_MADE := $(wildcard tests/property/test_hand_made_*.py)
-QUICK   := $(addprefix tests/unit/,algebra emission intake kernels model operators optimizer plan sharing sinks sources streams \
-             syntax terms translation windows test_house.py test_plain_names.py)
+RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups) tests/oracle
+HAND_MADE := $(wildcard tests/integration/queries/test_hand_made_*.py)
+QUICK   := tests/unit
 PYTEST  := LEVADA_SCRATCH=memory $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 # an image may forbid to keep bytecode: each start of Levada would compile its modules anew, 1.5 s of CPU
@@ -76,7 +75,7 @@ types-of-tests: $(PACKAGES)
 	@$(PY) -m mypy --config-file tests/mypy.ini $(or $(NO_CACHE),--cache-dir .mypy_cache/tests)
 
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
-	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
+	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/cluster/test_elastic.py
 
 chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) in all of its tests
 	@LEVADA_KILLS=$$(( ($(KILLS) + 6) / 7 )) $(PY) -m pytest -m chaos --timeout 3600
@@ -84,9 +83,9 @@ chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) i
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
 	@echo "SEED=$(SEED) CASES=$(CASES)"
 	@LEVADA_SEED=$(SEED) LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
-	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
-	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/unit/runtime/test_many_epochs.py -s
-	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/kafka/test_kafka_malformed.py -s
+	@LEVADA_CASES=20 $(PY) -m pytest tests/cluster/test_placed.py tests/cluster/test_learned.py
+	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/integration/runtime/test_many_epochs.py -s
+	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/connectors/kafka/test_kafka_malformed.py -s
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"
@@ -105,7 +104,7 @@ browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-g
 	@$(PY) -m pytest -m 'long or not long' tests/browser -rs
 
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
-	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance tests/clients
+	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
 
 conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md

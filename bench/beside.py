@@ -15,7 +15,8 @@ passes, since no CPU time tells of such company.
 
 A machine of two processors has the driver on both of them, and maybe others' work, so delays are
 rough. Both partitions suffer from that alike: what one takes by the other in the same epochs tells
-what its company does (``tests/unit/runtime/balance/test_balancing.py`` judges it without clocks).
+what its company does (``tests/integration/runtime/rebalancing/test_balancing.py`` judges it
+without clocks).
 """
 
 from __future__ import annotations

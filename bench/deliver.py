@@ -37,7 +37,7 @@ from bench.push import (
 from bench.result import Result
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kafka_broker import Broker  # the tests' broker
+from support.kafka_broker import Broker  # the tests' broker
 
 TOPIC = "obs"
 PARTITIONS = 4

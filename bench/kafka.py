@@ -23,7 +23,7 @@ from levada.connectors.sources.splits import OffsetSplit
 from levada.engine.engine import Engine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kafka_broker import Broker  # the tests' broker
+from support.kafka_broker import Broker  # the tests' broker
 
 MESSAGES = 1_000_000
 PARTITIONS = 4

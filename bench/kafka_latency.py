@@ -32,7 +32,7 @@ from bench.result import Result, check_count
 from bench.spark_kafka import MODES, jars
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kafka_broker import Broker  # the tests' broker
+from support.kafka_broker import Broker  # the tests' broker
 
 PHASES = ((1000, 10.0, False), (1000, 20.0, True), (10_000, 5.0, False), (10_000, 20.0, True))
 """Records a second, seconds, whether it is measured."""

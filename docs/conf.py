@@ -1,6 +1,6 @@
 """The documentation as a site, made by ``make site``: the pages as they are (their examples are run
-by ``tests/unit/test_docs.py``), and a reference of docstrings (whose examples are run there, too).
-Warnings are errors.
+by ``tests/integration/test_docs.py``), and a reference of docstrings (whose examples are
+run there, too). Warnings are errors.
 """
 
 import re

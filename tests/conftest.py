@@ -6,28 +6,29 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from random_failures import pytest_runtest_makereport as pytest_runtest_makereport
-from random_failures import pytest_terminal_summary as pytest_terminal_summary
-from random_failures import random_seed as random_seed
-from scratch import choose
+from support.random_failures import pytest_runtest_makereport as pytest_runtest_makereport
+from support.random_failures import pytest_terminal_summary as pytest_terminal_summary
+from support.random_failures import random_seed as random_seed
+from support.temp_dirs import choose
 
 # Whether a run takes the two seconds after which it says what it does is the machine's: only tests
 # of that see it.
 os.environ["LEVADA_PROGRESS"] = "0"
 choose()
 
-SPARK = Path(__file__).parent / "spark"
+SPARK = Path(__file__).parent / "cluster"
 LONG = (
-    "tests/soak/", "tests/chaos/", "cli/test_never_silent", "unit/test_notebooks",
+    "tests/soak/", "cli/test_never_silent", "integration/test_notebooks",
     "bench/test_bench_runs", "engine/test_peak_memory", "property/test_random_cases",
-    "property/test_without_rules", "replicas/test_search", "property/test_hand_made_patterns",
+    "property/test_without_rules", "replication/test_search", "queries/test_hand_made_patterns",
     "property/test_shared_is_alone", "cli/test_demo", "tests/browser/",
 )  # fmt: skip
 ONCE = (
     "conformance/test_srbench", "conformance/test_csrbench_engine", "conformance/test_citybench",
     "conformance/test_lsbench", "conformance/test_w3c_protocol", "unit/test_house",
-    "unit/server/test_sparql", "store/test_damage", "store/test_rollback", "test_bounded_memory",
-    "cli/test_demo_results", "fuzz/test_damaged_checkpoints", "placement|test_katts",
+    "server/test_sparql", "checkpoint/test_damage", "checkpoint/test_rollback",
+    "test_bounded_memory", "cli/test_demo_results", "fuzz/test_damaged_checkpoints",
+    "placement|test_katts",
 )  # fmt: skip
 """Modules whose tests share what is made once, and dear (data, or loops that are compiled when they
 are first called): one worker has all of them. ``|`` stands between what has one worker together.

@@ -44,7 +44,7 @@ promtool() {  # the program alone, without the server that its package would sta
     return $found
 }
 
-npm_packages() {  # npm_packages NAME@VERSION... into the folder in which tests/npm.py looks
+npm_packages() {  # npm_packages NAME@VERSION... into the folder in which tests/support/npm_packages.py looks
     folder=$cache/npm-$(echo "$*" | tr ' /' '--')
     [ -d "$folder" ] && return
     command -v npm >/dev/null || { echo "There is no npm for $*."; return 1; }

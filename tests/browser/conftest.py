@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serving import client, run, serve
+from support.http_server import client, run, serve
 
 __all__ = ["client", "run", "serve"]
 FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync"

@@ -20,7 +20,7 @@ import pytest
 from levada import Engine
 from levada.checkpoint.delivery_progress import Delivered, write_deliveries
 from levada.server.settings import Settings
-from serving import GRAPHS, TEXT, Run, served, until
+from support.http_server import GRAPHS, TEXT, Run, served, until
 
 CASES = Path(__file__).parent / "layout_cases.js"
 

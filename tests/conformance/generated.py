@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from cases import Case, CaseQuery, Clause
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.reference_model import Element, ReferenceQuery, Report, TripleTemplate
 from levada.testing.stream_builders import write_graph, write_lines
-from stepped import reports_of
+from support.generators import Case, CaseQuery, Clause
+from support.stepped_runs import reports_of
 
 Windows = Mapping[str, tuple[str, Clause]]
 """The windows of a query by their IRIs, each with its stream."""

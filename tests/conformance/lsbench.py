@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from generated import asked
 
-from cases import Case, CaseQuery, Clause
 from levada.testing.reference_model import Element
+from support.generators import Case, CaseQuery, Clause
 
 SIB = "http://www.ins.cwi.nl/sib/vocabulary/"
 FOAF = "http://xmlns.com/foaf/0.1/"

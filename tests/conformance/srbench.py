@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from generated import asked
 from published import DATA
 
-from cases import Case, CaseQuery, Clause
 from levada.testing.reference_model import Element, ReferenceQuery
+from support.generators import Case, CaseQuery, Clause
 
 SUITE = DATA / "srbench"
 STREAM = "http://www.cwi.nl/SRBench/observations"

@@ -19,9 +19,9 @@ import srbench
 from bench.yabench import at_once
 from generated import said
 
-from cases import Case
 from levada.testing.compare import same
 from levada.testing.reference_model import Report
+from support.generators import Case
 
 HEAD = """
 ## Suites over generated data

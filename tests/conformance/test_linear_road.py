@@ -14,7 +14,6 @@ from collections.abc import Iterator
 import pytest
 from stream_scripts import DATA, sources, texts
 
-from cases import Case, CaseQuery
 from levada import QueryRequest
 from levada.core.event_time import Window, WindowKind
 from levada.language.cql.ast import (
@@ -33,6 +32,7 @@ from levada.language.cql.parser import parse_script
 from levada.testing import run_stepped
 from levada.testing.compare import same
 from levada.testing.reference_model import ReferenceSql, Row
+from support.generators import Case, CaseQuery
 
 SCRIPT = DATA / "examples" / "scripts" / "linearroad"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason=f"{SCRIPT} is absent")

@@ -13,7 +13,7 @@ import pytest
 from together import everything, wrong
 from w3c_suite import suite
 
-from coming import MODES
+from support.dynamic_queries import MODES
 
 WHOLE = bool(os.environ.get("LEVADA_CONFORMANCE"))
 pytestmark = [

@@ -18,10 +18,10 @@ import pyoxigraph as ox
 import pytest
 from w3c_suite import MISSING, SUITE
 
-from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server.settings import Settings
-from serving import served
+from support.http_server import served
+from support.polling import PATIENCE, until
 
 FOLDER = SUITE / "sparql11" / "protocol"
 SERVICE = SUITE / "sparql11" / "service-description" / "manifest.ttl"

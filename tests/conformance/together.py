@@ -26,7 +26,6 @@ from w3c_results import difference, expected
 from w3c_runs import HOUR, answer, dataset, form_of, windowed
 from w3c_suite import W3cTest
 
-from cases import Case
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 from levada.language import parse
@@ -35,6 +34,7 @@ from levada.testing.compare import same
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import Element, Question, Report
 from levada.testing.stream_builders import write_graph, write_lines
+from support.generators import Case
 
 Judge = Callable[[Query, Sequence[Report]], str | None]
 """What is wrong with what a query has said; None if nothing is."""

@@ -19,13 +19,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server import openapi
 from levada.server.app import WAYS
 from levada.server.content_negotiation import EVENTS, MEDIA
 from levada.server.settings import Limits, Settings
-from serving import GRAPHS, TEXT, last_report, served
+from support.http_server import GRAPHS, TEXT, last_report, served
+from support.polling import PATIENCE, until
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not there: pip has it")
 CHECKS = "schemathesis.specs.openapi.checks"

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asking import S, T, query
-from cases.case import Case, CaseQuery
-from cases.elements import elements
-from coming import MODES, PHASES, Coming, World, check, comings, counters
-from dealing import by_lot
-from heavy import CLAUSES, Lots, groups_of
 from levada import Engine
 from levada.core.query_limits import Memory
 from levada.operators.state.lsm_runs import Run
 from levada.operators.windowed import shared_join_side as shared_side
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.case import Case, CaseQuery
+from support.generators.elements import elements
+from support.heavy_key_cases import CLAUSES, Lots, groups_of
+from support.query_dsl import S, T, query
+from support.random_key_groups import by_lot
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)

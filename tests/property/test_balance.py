@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balance_world import Drawn
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Choice
 from levada.testing.compare import same_queries
-from stepped import run_between
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.rebalancing_world import Drawn
+from support.stepped_runs import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 MOST = 4  # partitions

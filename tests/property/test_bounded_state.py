@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_moving_groups import deaths, lots, starts
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from dealing import by_lot, looked_up
-from examples import PATIENCE, examples
 from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
 from levada.testing.compare import same_queries
-from stepped import run_between
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.random_key_groups import by_lot, looked_up
+from support.stepped_runs import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

@@ -19,18 +19,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases.elements import elements
-from cases.grouped import body, celled_sets
-from cases.put_together import Put
-from cases.sketches import STREAM
-from cases.texts import Asked, Drawn, rspql
-from cases.vocabulary import NUMBERS, SUBJECTS, decimal, iri
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.core import query_limits
 from levada.core.rdf_terms import XSD
 from levada.runtime.task import exchange
 from levada.testing.reference_model import Element, literal
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.elements import elements
+from support.generators.grouped import body, celled_sets
+from support.generators.put_together import Put
+from support.generators.sketches import STREAM
+from support.generators.texts import Asked, Drawn, rspql
+from support.generators.vocabulary import NUMBERS, SUBJECTS, decimal, iri
+from support.generators.windows import Clause
 
 SMALL = "1MB,theta=200"  # pieces of some rows each
 SETS = int(os.environ.get("LEVADA_CASES", "0"))

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.runtime.cost_model import partition_count_model
 from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.testing.compare import same_queries
-from stepped import run_between
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.stepped_runs import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 MOST = 4  # partitions
@@ -56,7 +56,10 @@ def test_a_chosen_number_does_not_show(
     with (
         patch.multiple(partition_count_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
         patch.object(ParallelismPolicy, "times_by_partitions", drawn(lot)),
-        patch("stepped.Engine", partial(Engine, master=f"local[{MOST}]", balance=balanced)),
+        patch(
+            "support.stepped_runs.Engine",
+            partial(Engine, master=f"local[{MOST}]", balance=balanced),
+        ),
     ):
         got = run_between(case, lambda engine: None, stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None

@@ -15,8 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases import Case, CaseQuery, cases
-from examples import EXAMPLES
 from levada.core.event_time import Window, WindowKind
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
@@ -25,7 +23,9 @@ from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element, ReferenceQuery, Row
 from levada.testing.stream_builders import time_term, write_graph
-from stepped import reports_of
+from support.example_counts import EXAMPLES
+from support.generators import Case, CaseQuery, cases
+from support.stepped_runs import reports_of
 
 rdf = cases(most=4)
 FEW = settings(

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases
-from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.runtime.cost_model import admission_control
 from levada.runtime.cost_model.admission_control import Admission, LinearCost
 from levada.testing.compare import same_queries
-from stepped import run_between
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases
+from support.stepped_runs import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 starts = st.lists(st.tuples(st.integers(2, 9), st.none()), min_size=1, max_size=3)

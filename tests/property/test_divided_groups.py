@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases
-from cases.elements import elements
-from cases.sketches import STREAM, sketched_sets
-from cases.vocabulary import STATIC
-from dealing import looked_up
-from examples import PATIENCE, examples
-from heavy import Lots, groups_of, joined
 from levada.operators.windowed import split_heavy_keys
 from levada.testing.compare import same_queries
-from stepped import run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases
+from support.generators.elements import elements
+from support.generators.sketches import STREAM, sketched_sets
+from support.generators.vocabulary import STATIC
+from support.heavy_key_cases import Lots, groups_of, joined
+from support.random_key_groups import looked_up
+from support.stepped_runs import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 lots = st.integers(0, 2**32 - 1)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases
-from examples import PATIENCE, examples
 from levada.core.frame import Frame
 from levada.plan.execution.plan import Consumer, PlanNode
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_task import StageTask
 from levada.testing.compare import same_queries
-from stepped import run_case
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases
+from support.stepped_runs import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2)

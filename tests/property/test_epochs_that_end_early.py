@@ -14,8 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_random_replacements import judged
 
-from asking import at, query
-from cases import (
+from levada.checkpoint.manifest import EpochIntent
+from levada.errors import ManyReportsError
+from levada.runtime.cost_model.memory_admission import TooLarge
+from levada.runtime.driver.epoch import EpochRunner
+from levada.testing.compare import same_queries
+from levada.testing.reference_model import ReferenceSql, Row
+from support.example_counts import PATIENCE, examples
+from support.generators import (
     Case,
     CaseQuery,
     Clause,
@@ -25,16 +31,10 @@ from cases import (
     made_cases,
     replaced_cases,
 )
-from cases.cql import SCHEMAS
-from cases.windows import reporting
-from examples import PATIENCE, examples
-from levada.checkpoint.manifest import EpochIntent
-from levada.errors import ManyReportsError
-from levada.runtime.cost_model.memory_admission import TooLarge
-from levada.runtime.driver.epoch import EpochRunner
-from levada.testing.compare import same_queries
-from levada.testing.reference_model import ReferenceSql, Row
-from stepped import run_case, run_stopped
+from support.generators.cql import SCHEMAS
+from support.generators.windows import reporting
+from support.query_dsl import at, query
+from support.stepped_runs import run_case, run_stopped
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 Test = TypeVar("Test", bound=Callable[..., None])

@@ -16,7 +16,6 @@ import pyoxigraph
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from levada.core.expressions import Call, Const, Expression, Var
 from levada.core.expressions import Function as Fn
 from levada.core.rdf_terms import XSD, Blank, Iri, Kind, Literal, Term
@@ -29,6 +28,7 @@ from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.term_values import classify
 from levada.plan.binding.required_facets import expression_needs
 from levada.plan.execution.row_layout import Facet
+from support.example_counts import examples
 
 IDENTIFY = partial(identify, seed=3)
 NAMES = ("a", "b", "c")

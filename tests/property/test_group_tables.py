@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from examples import PATIENCE, examples
 from levada.plan.execution.key_group_table import GroupTable
 from levada.testing.compare import same_queries
-from stepped import run_case, run_stopped
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.stepped_runs import run_case, run_stopped
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 both = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

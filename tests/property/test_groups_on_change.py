@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import RANGE, at, check, query
-from cases import Case, CaseQuery, Clause
-from examples import PATIENCE, examples
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element, Report, Solution
-from stepped import run_case
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, CaseQuery, Clause
+from support.query_dsl import RANGE, at, check, query
+from support.stepped_runs import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 

@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases
-from examples import PATIENCE, examples
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.key_group_tables import Dealing
@@ -25,7 +23,9 @@ from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.plan.execution.plan import Plan
 from levada.runtime.placement import key_group_counters
 from levada.runtime.placement.key_group_counters import FINEST, Block, Packed
-from stepped import run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases
+from support.stepped_runs import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2)
@@ -67,7 +67,7 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
         return save(self, plan, *others)  # type: ignore[arg-type]
 
     with (
-        patch("stepped.Engine", partial(Engine, slices=f"1d,groups={groups}")),
+        patch("support.stepped_runs.Engine", partial(Engine, slices=f"1d,groups={groups}")),
         patch.object(key_group_counters, "packed_of_tasks", keep_blocks),
         patch.object(Checkpoint, "save_plan", keep_plan),
     ):

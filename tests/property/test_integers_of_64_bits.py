@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_random_cases import examples
 
-from cql_answers import answers
 from levada.errors import QueryError
+from support.cql_answers import answers
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from asking import STREAM, at, query
-from cases.sketches import Sketch
-from cases.windows import Clause
-from coming import PHASES, Coming, World, check, counters
-from dealing import by_lot
 from levada import Engine
 from levada.core.frame import Frame
 from levada.core.query_limits import Memory
 from levada.operators.reporting.ranges import range_relation_to_stream
 from levada.operators.reporting.ranges.range_expirations import entries
 from levada.testing.reference_model import Element
+from support.dynamic_queries import PHASES, Coming, World, check, counters
+from support.generators.sketches import Sketch
+from support.generators.windows import Clause
+from support.query_dsl import STREAM, at, query
+from support.random_key_groups import by_lot
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from examples import examples
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.plan.encoding.plan_codec import encode_plan, read_plan
 from levada.plan.execution.plan import Plan
 from levada.plan.execution.shapes import Shape
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
-from stepped import run_case
+from support.example_counts import examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.stepped_runs import run_case
 
 pytestmark = pytest.mark.timeout(600)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

@@ -15,11 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import S, T, at, query
-from cases import Case, CaseQuery, Clause, elements
-from cases.vocabulary import STATIC
-from examples import PATIENCE, examples
-from heavy import Lots, groups_of
 from levada.core.frame import Frame
 from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
@@ -31,8 +26,13 @@ from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.statistics.choose_join_strategy import Choice, candidates
 from levada.plan.statistics.join_cost import Problem
 from levada.testing.compare import same_queries
-from stars import CLAUSES, OUTPUTS
-from stepped import run_between, run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, CaseQuery, Clause, elements
+from support.generators.vocabulary import STATIC
+from support.heavy_key_cases import Lots, groups_of
+from support.query_dsl import S, T, at, query
+from support.star_join_cases import CLAUSES, OUTPUTS
+from support.stepped_runs import run_between, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 lots = st.integers(0, 2**32 - 1)

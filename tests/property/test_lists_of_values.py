@@ -18,12 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from asking import STREAM, at, query
-from cases.cql import SCHEMAS
-from cases.cql_sketches import CqlSketch
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, counters, run
-from dealing import by_lot
 from levada import Engine
 from levada.operators.rows import list_keys
 from levada.plan.execution import steps as s
@@ -32,6 +26,12 @@ from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Report, Row
 from levada.testing.stream_builders import write_lines
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, counters, run
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import CqlSketch
+from support.generators.windows import Clause
+from support.query_dsl import STREAM, at, query
+from support.random_key_groups import by_lot
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import S, at, query, triples
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from cases.windows import Clause
-from dealing import MOST, by_lot, looked_up
-from entailment_cases import SUB, under
-from examples import PATIENCE, examples
 from levada.checkpoint import live_files
 from levada.testing.compare import same_queries
-from stepped import run_moved
+from support.entailment_cases import SUB, under
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.generators.windows import Clause
+from support.query_dsl import S, at, query, triples
+from support.random_key_groups import MOST, by_lot, looked_up
+from support.stepped_runs import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

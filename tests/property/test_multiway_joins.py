@@ -17,11 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import S, at, query
-from cases import Case
-from dealing import looked_up
-from examples import PATIENCE, examples
-from heavy import Lots, groups_of
 from levada.core.frame import Frame
 from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
@@ -34,8 +29,13 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.testing.compare import same_queries
-from stars import starred
-from stepped import run_between, run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case
+from support.heavy_key_cases import Lots, groups_of
+from support.query_dsl import S, at, query
+from support.random_key_groups import looked_up
+from support.star_join_cases import starred
+from support.stepped_runs import run_between, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 lots = st.integers(0, 2**32 - 1)

@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_groups_on_change import examples
 
-from asking import at, query
-from cases import Case
-from cases.windows import Clause
 from levada.core.expressions import Call, Const, Expression, Var
 from levada.core.expressions import Function as Fn
 from levada.core.rdf_terms import XSD, Iri, Literal, Term
 from levada.kernels.terms.term_ids import identify
 from levada.operators.expressions import Scope, evaluate, from_texts, order_rank, truth
 from levada.testing.reference_model import Report
-from stepped import run_case
+from support.generators import Case
+from support.generators.windows import Clause
+from support.query_dsl import at, query
+from support.stepped_runs import run_case
 
 IDENTIFY = partial(identify, seed=3)
 Value = tuple[Fraction, bool]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from asking import STREAM, at, query
-from coming import MODES, Coming, World, run
+from support.dynamic_queries import MODES, Coming, World, run
+from support.query_dsl import STREAM, at, query
 
 LONG = f'"{"9" * 1001}"^^xsd:integer'
 TERMS = ('"x"^^xsd:integer', '"300"^^xsd:byte', '""^^xsd:decimal', '"1x"^^xsd:float', LONG)

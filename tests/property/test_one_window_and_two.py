@@ -18,19 +18,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asking import S, at, query
-from cases.case import CaseQuery
-from cases.cql import SCHEMAS
-from cases.cql_sketches import CqlSketch
-from cases.elements import elements
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.core.frame import Frame
 from levada.operators import operator_registry
 from levada.operators.operator_context import Inputs, Operator, OperatorContext
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.testing.reference_model import Row
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.case import CaseQuery
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import CqlSketch
+from support.generators.elements import elements
+from support.generators.windows import Clause
+from support.query_dsl import S, at, query
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)

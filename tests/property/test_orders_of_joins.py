@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_shared_is_alone import latenesses, mixed_modes, worlds
 
-from cases.case import CaseQuery
-from cases.sketches import CONDITIONS, FORMS, MORE, OPTIONS, OUTPUTS, WINDOWS, Sketch
-from coming import MODES, Coming, World, check, comings, counters
-from orders_by_lot import Lots
+from support.dynamic_queries import MODES, Coming, World, check, comings, counters
+from support.generators.case import CaseQuery
+from support.generators.sketches import CONDITIONS, FORMS, MORE, OPTIONS, OUTPUTS, WINDOWS, Sketch
+from support.random_join_orders import Lots
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 12 if SETS else 5

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, made_cases
-from examples import PATIENCE, examples
-from overlapping import overlapping
-from stepped import run_case, run_stopped
+from support.async_publication import overlapping
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, made_cases
+from support.stepped_runs import run_case, run_stopped
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 both = cases(most=2) | cql_cases(most=2) | made_cases(most=1)

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import STREAM, TUMBLING, WINDOWS, at, query
-from cases import Case, CaseQuery
-from cases.cql import SCHEMAS
-from cases.cql import VALUES as TYPES
-from cases.elements import rows as tuple_rows
-from cases.windows import cql_clauses, options
-from dealing import MOST, by_lot
-from examples import PATIENCE, examples
-from heavy import Lots, groups_of
 from levada.operators import local_combine
 from levada.runtime.task import exchange, report_batches
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element, ReferenceSql, Report, Value
-from stepped import run_case, run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, CaseQuery
+from support.generators.cql import SCHEMAS
+from support.generators.cql import VALUES as TYPES
+from support.generators.elements import rows as tuple_rows
+from support.generators.windows import cql_clauses, options
+from support.heavy_key_cases import Lots, groups_of
+from support.query_dsl import STREAM, TUMBLING, WINDOWS, at, query
+from support.random_key_groups import MOST, by_lot
+from support.stepped_runs import run_case, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 ROWS = "WINDOW :w { ?s :p ?v }"

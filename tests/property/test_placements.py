@@ -1,6 +1,6 @@
 """Where work goes changes no result: random queries by random placements of groups, readers and
 tasks, in this process, against the reference; on Spark, with an executor that is killed,
-``tests/spark/test_learned.py`` does.
+``tests/cluster/test_learned.py`` does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from elsewhere import Elsewhere
-from examples import EXAMPLES, PATIENCE, examples
-from fate import nobody
 from levada.checkpoint.key_group_tables import as_it_is
 from levada.engine.engine import Engine
 from levada.placement.placement_file import group_name
@@ -30,7 +26,11 @@ from levada.runtime.driver import epoch, skipped_files
 from levada.runtime.executor import LocalExecutor
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Report
-from stepped import run_between
+from support.cluster_like_executor import Elsewhere
+from support.example_counts import EXAMPLES, PATIENCE, examples
+from support.fault_injection import nobody
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.stepped_runs import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 both = cases(most=2) | cql_cases(most=2) | cql_view_cases(most=1) | entailment_cases(most=2)
@@ -80,7 +80,7 @@ def run_by_lot(case: Case, lot: int) -> dict[str, list[Report]]:
         path.write_text(by_lot(rng, machines, case.streams))
         counted = str(rng.choice(("", "1d")))
         with (
-            patch("stepped.Engine", partial(Engine, place=path, slices=counted)),
+            patch("support.stepped_runs.Engine", partial(Engine, place=path, slices=counted)),
             patch.object(LocalExecutor, "run", Elsewhere(lot, losses).run),
         ):
             return run_between(case, prepare, starts, dies, epoch_rows=int(rng.choice((7, 15, 50))))

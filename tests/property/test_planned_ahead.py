@@ -24,7 +24,6 @@ from typing import Any
 
 import pytest
 
-from awaiting import until
 from levada import Engine
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.request_files import Answer, QuerySpec, Request
@@ -33,6 +32,7 @@ from levada.connectors.serialization.serialize import Batch, ndjson
 from levada.core.event_time import MIN
 from levada.errors import EngineError, UsageError
 from levada.runtime.driver.query_catalog import Catalog
+from support.polling import until
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 1
 TURNS = 5

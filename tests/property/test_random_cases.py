@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from cases.elements import arrival
-from examples import PATIENCE, examples
 from levada.plan.topology import catalog_members
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Question
-from stepped import run_case, run_in_two
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.generators.elements import arrival
+from support.stepped_runs import run_case, run_in_two
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)

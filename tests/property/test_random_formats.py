@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cases import Case, cases
-from examples import EXAMPLES, PATIENCE
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
@@ -25,7 +23,9 @@ from levada.testing.stream_builders import (
     write_packed,
     write_rdf,
 )
-from stepped import reports_of
+from support.example_counts import EXAMPLES, PATIENCE
+from support.generators import Case, cases
+from support.stepped_runs import reports_of
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 packings = st.sampled_from(("", ".gz", ".zst"))

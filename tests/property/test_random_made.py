@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_random_cases import epochs, examples, partitions
 
-from cases import Case, CaseQuery, made_cases
-from cases.elements import arrival
 from levada.core.event_time import MIN, WindowKind
 from levada.runtime.driver import derived_streams
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Report
-from stepped import run_case, run_in_two
+from support.generators import Case, CaseQuery, made_cases
+from support.generators.elements import arrival
+from support.stepped_runs import run_case, run_in_two
 
 made = made_cases(most=2)
 

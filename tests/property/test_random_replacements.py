@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases import Case, replaced_cases
-from examples import EXAMPLES, PATIENCE
 from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules
 from levada.testing.compare import same, same_queries
 from levada.testing.reference_model import Report
-from stepped import run_replaced
+from support.example_counts import EXAMPLES, PATIENCE
+from support.generators import Case, replaced_cases
+from support.stepped_runs import run_replaced
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 epochs = st.sampled_from((1, 2, 3, 7, 1000))

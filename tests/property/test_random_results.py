@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cases import cases, cql_cases
-from examples import EXAMPLES, PATIENCE
 from levada.connectors.serialization.result_formats import Format, fitting
 from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.engine.engine import Engine
 from levada.testing.compare import same
 from levada.testing.read_published import read_published
-from stepped import name_sources
+from support.example_counts import EXAMPLES, PATIENCE
+from support.generators import cases, cql_cases
+from support.stepped_runs import name_sources
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 SHOWN = set(Format) - {Format.CSV, Format.TSV}

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asking import RANGE, at, query
-from cases import Case, CaseQuery, Clause
-from examples import EXAMPLES, PATIENCE
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import Calendar
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element
-from stepped import run_case
+from support.example_counts import EXAMPLES, PATIENCE
+from support.generators import Case, CaseQuery, Clause
+from support.query_dsl import RANGE, at, query
+from support.stepped_runs import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 

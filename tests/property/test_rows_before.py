@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from test_moving_groups import deaths, lots, starts
 from test_random_cases import in_mid_stream
 
-from cases import Case, recent_cases
-from dealing import by_lot
-from examples import PATIENCE, examples
 from levada.operators.windowed import last_rows
 from levada.plan.optimizer.pipeline import disable_rules
 from levada.testing.compare import same_queries
-from stepped import run_case, run_moved
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, recent_cases
+from support.random_key_groups import by_lot
+from support.stepped_runs import run_case, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 drawn = recent_cases()

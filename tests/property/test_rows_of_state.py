@@ -18,10 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases.case import CaseQuery
-from cases.elements import elements
-from cases.sketches import STREAM, sketched_sets
-from cases.vocabulary import OVERLAP
 from levada import Engine
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.core.query_limits import Limited
@@ -31,7 +27,11 @@ from levada.plan.sharing.join_orders.subjoin_keys import Keyed
 from levada.runtime.driver import epoch_totals
 from levada.testing.reference_model import Element
 from levada.testing.stream_builders import write_lines
-from stepped import register
+from support.generators.case import CaseQuery
+from support.generators.elements import elements
+from support.generators.sketches import STREAM, sketched_sets
+from support.generators.vocabulary import OVERLAP
+from support.stepped_runs import register
 
 SETS = int(os.environ.get("LEVADA_CASES", "8"))
 Held = dict[str, list[int]]

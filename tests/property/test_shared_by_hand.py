@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from asking import RANGE, STREAM, at, query
-from cases.cql import SCHEMAS
-from cases.cql_sketches import CqlSketch
-from cases.sketches import Sketch
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, counters
 from levada.testing.reference_model import Element, Row
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, counters
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import CqlSketch
+from support.generators.sketches import Sketch
+from support.generators.windows import Clause
+from support.query_dsl import RANGE, STREAM, at, query
 
 pytestmark = pytest.mark.timeout(0)
 

@@ -19,15 +19,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asking import at
-from cases.case import CaseQuery
-from cases.cql import SCHEMAS
-from cases.cql_sketches import OUTPUTS as CQL_OUTPUTS
-from cases.cql_sketches import VALUES, CqlSketch
-from cases.elements import elements, rows
-from cases.sketches import OUTPUTS, STREAM, Sketch, differing, others
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
 from levada.language import parse
@@ -37,6 +28,15 @@ from levada.plan.execution.plan import Plan
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.case import CaseQuery
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import OUTPUTS as CQL_OUTPUTS
+from support.generators.cql_sketches import VALUES, CqlSketch
+from support.generators.elements import elements, rows
+from support.generators.sketches import OUTPUTS, STREAM, Sketch, differing, others
+from support.generators.windows import Clause
+from support.query_dsl import at
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 12 if SETS else 5

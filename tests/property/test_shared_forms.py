@@ -14,14 +14,6 @@ from unittest.mock import patch
 
 import pytest
 
-from asking import at, query
-from cases.cql import SCHEMAS
-from cases.cql_sketches import CqlSketch
-from cases.grouped import body
-from cases.sketches import STREAM, Sketch
-from cases.texts import Asked, Drawn, rspql
-from cases.windows import Clause
-from coming import PHASES, Coming, World, check, counters, run
 from levada.core.frame import Frame
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import shared_slices
@@ -30,6 +22,14 @@ from levada.plan.execution.slice_readers import Readers
 from levada.runtime.task import exchange
 from levada.testing.compare import same
 from levada.testing.reference_model import Element, Row
+from support.dynamic_queries import PHASES, Coming, World, check, counters, run
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import CqlSketch
+from support.generators.grouped import body
+from support.generators.sketches import STREAM, Sketch
+from support.generators.texts import Asked, Drawn, rspql
+from support.generators.windows import Clause
+from support.query_dsl import at, query
 
 pytestmark = pytest.mark.timeout(0)
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"

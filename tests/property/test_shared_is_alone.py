@@ -21,18 +21,18 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from cases.case import CaseQuery
-from cases.cql import SCHEMAS
-from cases.cql_sketches import VALUES, cql_sketched_sets
-from cases.elements import elements, rows
-from cases.sketches import STREAM, sketched_sets
-from cases.vocabulary import STATIC
-from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.operators.matching import pattern_table
 from levada.plan.execution import plan
 from levada.plan.execution.pattern_text import MOST_COUNTED
 from levada.plan.execution.plan import FULL
 from levada.plan.topology import catalog_members
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.case import CaseQuery
+from support.generators.cql import SCHEMAS
+from support.generators.cql_sketches import VALUES, cql_sketched_sets
+from support.generators.elements import elements, rows
+from support.generators.sketches import STREAM, sketched_sets
+from support.generators.vocabulary import STATIC
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 40 if SETS else 10

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from drawn_sizes import drawn, some_sizes
-from examples import PATIENCE, examples
 from levada.testing.compare import same_queries
-from stepped import run_case, run_stopped
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.random_sizes import drawn, some_sizes
+from support.stepped_runs import run_case, run_stopped
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

@@ -22,21 +22,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases.case import CaseQuery
-from cases.elements import elements
-from cases.grouped import FUNCTIONS, body, grouped_sets
-from cases.put_together import Cut, Put
-from cases.sketches import STREAM
-from cases.texts import Asked, Drawn, rspql
-from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, comings, counters
 from levada.core import query_limits
 from levada.core.event_time import Window, WindowKind
 from levada.core.rdf_terms import XSD
 from levada.operators.aggregation import shared_slices
 from levada.runtime.task import exchange
 from levada.testing.reference_model import Element, ReferenceSql, Row, literal
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
+from support.generators.case import CaseQuery
+from support.generators.elements import elements
+from support.generators.grouped import FUNCTIONS, body, grouped_sets
+from support.generators.put_together import Cut, Put
+from support.generators.sketches import STREAM
+from support.generators.texts import Asked, Drawn, rspql
+from support.generators.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
+from support.generators.windows import Clause
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 SMALL = "1MB,theta=200"  # pieces of some rows each

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from awaiting import until_engine
 from levada import Engine
 from levada.runtime.driver import load_static
 from levada.runtime.task import static_reader
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import ReferenceQuery, Report
+from support.polling import until_engine
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 QUERIES = 7 if SETS else 4

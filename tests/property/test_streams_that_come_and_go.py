@@ -19,10 +19,6 @@ from typing import Any
 
 import pytest
 
-from asking import element, query, step
-from awaiting import until
-from cases import CaseQuery
-from cases.windows import Clause
 from levada import Engine
 from levada.checkpoint.manifest import Manifest
 from levada.core.event_time import MIN
@@ -32,7 +28,11 @@ from levada.testing.compare import same
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import Element, Report
 from levada.testing.stream_builders import lines
-from stepped import register
+from support.generators import CaseQuery
+from support.generators.windows import Clause
+from support.polling import until
+from support.query_dsl import element, query, step
+from support.stepped_runs import register
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 5
 TURNS = 5

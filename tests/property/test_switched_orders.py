@@ -22,18 +22,18 @@ from test_arrangements_of_streams import joined
 from test_orders_of_joins import sets
 from test_shared_is_alone import latenesses
 
-from asking import S, T, at, query
-from cases.elements import elements
-from cases.sketches import STREAM
-from cases.vocabulary import STATIC
-from cases.windows import Clause
-from coming import MODES, PHASES, Coming, World, check, comings
 from levada.plan.logical.nodes import Query
 from levada.plan.migration.running_migrations import RunningMigration
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import plan_migrations
 from levada.testing.reference_model import Element
-from orders_by_lot import Lots
+from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings
+from support.generators.elements import elements
+from support.generators.sketches import STREAM
+from support.generators.vocabulary import STATIC
+from support.generators.windows import Clause
+from support.query_dsl import S, T, at, query
+from support.random_join_orders import Lots
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 OWN = MODES if SETS else ("exact",)

@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asking import at
 from levada import Engine
 from levada.engine.templates.template_columns import parse_text_template
 from levada.plan.logical.query_template import TemplateInstance
@@ -27,6 +26,7 @@ from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Report
 from levada.testing.reference_model import Row as Tuple
 from levada.testing.stream_builders import write_csv, write_lines
+from support.query_dsl import at
 
 TABLES = int(os.environ.get("LEVADA_CASES", "0")) or 8
 pytestmark = pytest.mark.timeout(600)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from awaiting import until
 from levada import Engine
 from levada.engine.query import collect_reports
+from support.polling import until
 
 pytestmark = pytest.mark.timeout(0)
 CASES = int(os.environ.get("LEVADA_CASES") or 12)

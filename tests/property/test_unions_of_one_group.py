@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_random_cases import epochs, examples, partitions
 
-from cases import Case, CaseQuery
-from cases.cql import SCHEMAS
-from cases.windows import Clause
 from levada.core.event_time import Window
 from levada.language.translate.cql.translate import translate_cql
 from levada.testing.compare import same
 from levada.testing.reference_model import ReferenceSql, Row
-from sql_cases import ALL, RANGE, RELATION, sql
-from stepped import run_case
+from support.generators import Case, CaseQuery
+from support.generators.cql import SCHEMAS
+from support.generators.windows import Clause
+from support.sql_cases import ALL, RANGE, RELATION, sql
+from support.stepped_runs import run_case
 
 INTEGER = {"c": "integer"}
 A, B = (Row(5000, (2, 5.0, "x")),), (Row(1000, (7, 7.0)),)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from asking import RANGE, STREAM, TUMBLING, at, query
-from cases import Case, Clause
 from levada.testing.compare import same
-from stepped import run_case
+from support.generators import Case, Clause
+from support.query_dsl import RANGE, STREAM, TUMBLING, at, query
+from support.stepped_runs import run_case
 
 ELEMENTS = (
     at(1000, ":a :p 1 ; :q :b . :b :p 2"),

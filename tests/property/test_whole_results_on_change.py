@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asking import RANGE, TUMBLING, at, check, query, triples
-from cases import Case, CaseQuery, Clause
-from examples import EXAMPLES, PATIENCE
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element
-from stepped import run_case, run_in_two
+from support.example_counts import EXAMPLES, PATIENCE
+from support.generators import Case, CaseQuery, Clause
+from support.query_dsl import RANGE, TUMBLING, at, check, query, triples
+from support.stepped_runs import run_case, run_in_two
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 

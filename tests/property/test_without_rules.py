@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from examples import PATIENCE, examples
 from levada.plan.optimizer.pipeline import OPTIONAL, disable_rules
 from levada.testing.compare import same_queries
-from stepped import run_case
+from support.example_counts import PATIENCE, examples
+from support.generators import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from support.stepped_runs import run_case
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)

@@ -1,6 +1,6 @@
-"""The modules of a soak lie beside its test."""
+"""The modules of a soak lie beside its test; tests that kill use the tools of ``tests/cluster``."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cluster")]

@@ -25,12 +25,12 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from feed import BEGIN, KEYS, XSD, Load
 
-from awaiting import PATIENCE, until
-from kafka_broker import Broker
 from levada.core.durations import parse_duration
 from levada.engine.status.status import Status, read_status
 from levada.errors import CheckpointError
-from postgres_server import PASSWORD, Server
+from support.kafka_broker import Broker
+from support.polling import PATIENCE, until
+from support.postgres_server import PASSWORD, Server
 
 SAID = os.environ.get("SINKS", "")
 LASTS = parse_duration(SAID or "30m") / 1000  # s

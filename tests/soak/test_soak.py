@@ -28,12 +28,12 @@ import pytest
 from feed import IRI, MAPPING, RATE, Feed, Load, renamed
 from watch import Life, grown, table
 
-from awaiting import PATIENCE, newest_epoch, until
-from cases import Clause
 from levada.core.durations import parse_duration
 from levada.testing.compare import read_ndjson, same
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import Element, ReferenceQuery, Report
+from support.generators import Clause
+from support.polling import PATIENCE, newest_epoch, until
 
 LASTS = parse_duration(os.environ.get("SOAK", "40s")) / 1000  # s
 MASTER = os.environ.get("SOAK_MASTER", "none")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import anchor, anchors
+from support.doc_pages import anchor, anchors
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "levada").rglob("*.py"))

@@ -9,8 +9,8 @@ simulator (``simulate``) with parameters that are all ours, since the text that 
 
 FIGURES = {
     "Fig. 1": ("quoted, lost in part", "its links are not in the text: two regions of our own"),
-    "3.2": ("re-derived", "Q1 and Q2 on one join: tests/unit/sharing/test_relaxation.py"),
-    "Fig. 2": ("re-derived", "the order of windows: tests/unit/sharing/test_lattice.py"),
+    "3.2": ("re-derived", "Q1 and Q2 on one join: tests/unit/bench/test_relaxation.py"),
+    "Fig. 2": ("re-derived", "the order of windows: tests/unit/bench/test_lattice.py"),
     "network": ("quoted, measured", "up to 96 % less; ours: `network_saved_pct`"),
     "computation": ("quoted, measured", "more than 10 times less; ours: `cpu_times_less`"),
     "latency": ("quoted, measured", "its increase is negligible; ours: `latency_ms`"),

@@ -12,7 +12,7 @@ from levada.cli.main import main
 from levada.core.machine_file import read_machine
 from levada.errors import UsageError
 from levada.placement.hardware.memory_latency import Gauge
-from sys_folder import sys_folder
+from support.fake_sysfs import sys_folder
 
 
 def test_a_machine_is_shown_as_tables_and_as_json(

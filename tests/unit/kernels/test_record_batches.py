@@ -17,8 +17,17 @@ from levada.connectors.sources.kafka.wire_protocol import BrokerError
 from levada.core.array_types import Bytes
 from levada.kernels.kafka.crc32c import crc32c
 from levada.kernels.kafka.records import OVER
-from record_batches import CODECS, Batch, Record, encoded, headers, marker, sealed, seen
-from record_batches import crc32c as bit_by_bit
+from support.kafka_record_batches import (
+    CODECS,
+    Batch,
+    Record,
+    encoded,
+    headers,
+    marker,
+    sealed,
+    seen,
+)
+from support.kafka_record_batches import crc32c as bit_by_bit
 
 BYTES = st.binary(max_size=40) | st.builds(lambda n: b"long" * n, st.integers(0, 300))
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | BYTES), max_size=3).map(tuple)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench
 
 from levada.core.frame import Frame
 from levada.operators.reporting.path_closure import closure
@@ -12,6 +11,7 @@ from levada.operators.reporting.report_join import report_join
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.execution.plan import PlanNode
+from support.operator_nodes import Bench
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
 edges = st.lists(st.tuples(st.integers(0, 1), names, names), max_size=8)

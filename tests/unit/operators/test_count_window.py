@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, state, term
 
 from levada import query
 from levada.core.event_time import MAX, Window, WindowKind
 from levada.operators.windowed.count_window import count_window, select
 from levada.plan.execution import steps as s
 from levada.testing.window_membership import content, stays
+from support.operator_nodes import Bench, state, term
 
 NAMES = (":a", ":b", ":c", ":d")
 elements = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(NAMES)), min_size=1, max_size=14)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, short, state
 
 from levada.core.event_time import MAX, MIN, Window, WindowKind
 from levada.core.frame import Frame
@@ -22,6 +21,7 @@ from levada.operators.aggregation.panes import panes
 from levada.operators.aggregation.report_group_by import rgroup
 from levada.operators.rows.term_columns import column
 from levada.plan.execution import steps as s
+from support.operator_nodes import Bench, short, state
 
 KEYS = (":a", ":b")
 numbers = st.one_of(st.integers(-5, 5).map(str), st.sampled_from(("0.5", "-1.25", "2.5")))

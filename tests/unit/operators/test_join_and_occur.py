@@ -8,12 +8,12 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, state
 
 from levada.core.event_time import MIN, Window, WindowKind
 from levada.operators.windowed.deduplicate import find_occurrences
 from levada.operators.windowed.windowed_join import join
 from levada.plan.execution import steps as s
+from support.operator_nodes import Bench, state
 
 VALUES = (":a", ":b", ":c")
 times = st.integers(0, 12).map(lambda n: 1000 * n)

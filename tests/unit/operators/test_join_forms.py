@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from nodes import Bench, state
 
 from levada.core.array_types import Doubles
 from levada.core.frame import Frame
@@ -25,6 +24,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.execution.joins import CHANGED, PAIRWISE
 from levada.plan.execution.plan import PlanNode
+from support.operator_nodes import Bench, state
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 

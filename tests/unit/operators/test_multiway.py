@@ -11,7 +11,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nodes import Bench, state
 
 from levada.core.event_time import MIN
 from levada.core.frame import Frame
@@ -23,6 +22,7 @@ from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
 from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinForm
 from levada.plan.execution.plan import PlanNode
+from support.operator_nodes import Bench, state
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 RANGE = 4000

@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-from nodes import state
 
 from levada.core.event_time import MAX
 from levada.core.frame import Frame
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting import report_buffer
+from support.operator_nodes import state
 
 
 def table(*texts: str) -> Terms:

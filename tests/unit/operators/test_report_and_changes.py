@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, calendar, state
 
 from levada.core.event_time import MAX, MIN, Window, WindowKind
 from levada.operators.operator_registry import evaluate
@@ -21,6 +20,7 @@ from levada.operators.windowing.element_times import EventTimes
 from levada.operators.windowing.report_times import instants
 from levada.plan.execution import steps as s
 from levada.plan.execution.report_schedules import Schedule
+from support.operator_nodes import Bench, calendar, state
 
 VALUES = (":a", ":b")
 rows = st.lists(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, term
 
 from levada.core.frame import Frame
 from levada.operators.reporting.order_and_distinct import distinct, order
@@ -18,6 +17,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.join_kinds import JoinKind
 from levada.plan.execution.plan import FanOut
 from levada.plan.optimizer.pipeline import disable_rules
+from support.operator_nodes import Bench, term
 
 values = st.sampled_from((":a", ":b", ":c"))
 KINDS = {

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, state, term
 
 from levada.core.event_time import MAX, MIN, Window, WindowKind
 from levada.operators.state.state_parts import State
@@ -15,6 +14,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.logical.query_options import QueryOptions
 from levada.testing.window_membership import content, stays
+from support.operator_nodes import Bench, state, term
 
 NAMES = (":a", ":b", ":c")
 elements = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=12)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from nodes import STREAM, Bench, state
 
 from levada.core.event_time import MIN
 from levada.core.frame import Frame
@@ -32,6 +31,7 @@ from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
+from support.operator_nodes import STREAM, Bench, state
 
 SCHEMA = {"k": "integer", "v": "double"}
 STEPPED, SLIDING = "[RANGE PT4S STEP PT2S]", "[RANGE PT4S]"

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyoxigraph as ox
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from cases import Case, cases, cql_cases
-from cases.vocabulary import STATIC, TRIPLES
 from levada.testing.compare import same_queries
 from levada.testing.reference import Bag, evaluate
 from levada.testing.reference_model import Element, ReferenceQuery
+from support.generators import Case, cases, cql_cases
+from support.generators.vocabulary import STATIC, TRIPLES
 
 every = list(HealthCheck)
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

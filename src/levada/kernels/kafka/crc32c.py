@@ -3,7 +3,8 @@ tables.
 
 Source: RFC 3720, B.4 (polynomial and test vectors); "slicing by 8" of M. Kounavis and F. Berry, "A
 Systematic Approach to Building High Performance, Software-based, CRC Generators" (2005). Cost: a
-look-up a byte, some 2 GB a CPU-second. The twin in ``tests/record_batches.py`` goes bit by bit.
+look-up a byte, some 2 GB a CPU-second. The twin in ``tests/support/kafka_record_batches.py`` goes
+bit by bit.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the header, which may be compressed. Bytes behind the last whole batch are the b
 that the broker has cut off, which is allowed.
 
 Source: https://kafka.apache.org/documentation/#recordbatch. Cost: that of the checksum. The twin is
-in ``tests/record_batches.py``.
+in ``tests/support/kafka_record_batches.py``.
 """
 
 from __future__ import annotations

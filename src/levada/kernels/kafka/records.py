@@ -8,7 +8,7 @@ wanted. A length of -1 is null. Numbers are zigzag varints of any size. A length
 the batch is damage, and nothing behind it is read.
 
 Source: https://kafka.apache.org/documentation/#record. Cost: some ten bytes looked at a record, and
-a copy of the value by eight bytes. The twin is in ``tests/record_batches.py``.
+a copy of the value by eight bytes. The twin is in ``tests/support/kafka_record_batches.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 A node is a number, or -1 for a term that is not a blank node. ``rows[starts[v]:starts[v + 1]]`` are
 the rows about node v. Cost: some ns for each returned row. Twin: in
-``tests/unit/intake/test_descriptions.py``.
+``tests/unit/connectors/ingest/test_descriptions.py``.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ beginning. A record that has more, or that breaks the rules of quotes, is only i
 next record begins behind that. So a record follows from no more than so many bytes, for driver and
 tasks alike, and a range never ends inside a record.
 
-Cost: byte by byte, 0.5 to 1 GB a CPU-second. The twins in ``tests/unit/sources/test_lines.py`` use
-the module ``csv``.
+Cost: byte by byte, 0.5 to 1 GB a CPU-second. The twins in
+``tests/unit/connectors/sources/test_lines.py`` use the module ``csv``.
 """
 
 from __future__ import annotations

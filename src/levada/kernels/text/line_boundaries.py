@@ -12,7 +12,7 @@ result of a parser.
 
 Cost: lines are counted by blocks where all are elements, else newlines are searched by eight bytes
 at a time (16 and 4 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
-``tests/unit/sources/test_lines.py`` compute the same with ``bytes.split``.
+``tests/unit/connectors/sources/test_lines.py`` compute the same with ``bytes.split``.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ lines of blank nodes whose owner is not known yet. The next line has these effec
 
 So an element has one IRI at most, and is independent of the lines before it: wherever a text is cut
 between elements, they are the same. Generations record the part in which a label was last seen, so
-nothing is cleared between elements. Twin: in ``tests/unit/sources/test_lines.py``. Cost: half a
-microsecond a line, since numba counts the references to the walk's arrays at each call; a text
-without lines of blank nodes is cut by ``subject_runs`` and never walked.
+nothing is cleared between elements. Twin: in ``tests/unit/connectors/sources/test_lines.py``. Cost:
+half a microsecond a line, since numba counts the references to the walk's arrays at each call; a
+text without lines of blank nodes is cut by ``subject_runs`` and never walked.
 """
 
 from __future__ import annotations

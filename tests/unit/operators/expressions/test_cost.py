@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from shorthand import call, const
 
-from calls import calls
 from levada.core.expressions import Function as Fn
 from levada.core.expressions import Var
 from levada.core.rdf_terms import Kind
 from levada.operators.expressions import Column, Scope, truth
+from support.call_counter import calls
 
 N = 1_000_000
 RANGE = call(

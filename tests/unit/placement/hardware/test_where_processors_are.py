@@ -7,7 +7,7 @@ import pytest
 
 from levada.errors import UsageError
 from levada.placement.hardware.cpu_topology import MAX_PROCESSORS, read_layout
-from sys_folder import sys_folder
+from support.fake_sysfs import sys_folder
 
 PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}
 

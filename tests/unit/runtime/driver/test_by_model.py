@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from calls import calls
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Resized
 from levada.connectors.sources.splits import FileSplit
@@ -21,6 +20,7 @@ from levada.runtime.cost_model.partition_count_model import (
     merge_decisions,
 )
 from levada.runtime.driver.parallelism import ParallelismPolicy
+from support.call_counter import calls
 
 CORES = 4
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hostile import markers
 from levada import errors
 from levada.errors import EngineError, LevadaError
 from levada.runtime.spark import spark_tasks
@@ -17,6 +16,7 @@ from levada.runtime.spark.blob_transport import (
     receive,
 )
 from levada.runtime.spark.task_errors import decode_error, encode_error
+from support.hostile_texts import markers
 
 
 def every_error() -> list[type[LevadaError]]:

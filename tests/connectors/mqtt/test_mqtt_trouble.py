@@ -75,6 +75,7 @@ def test_no_message_is_lost_by_a_kill(broker: Broker, tmp_path: Path, point: str
     finally:
         engine.send_signal(signal.SIGKILL)
         engine.wait()
+    durable = logged(tmp_path / "ck")
     with listening(broker.url(topic), format="nt", checkpoint=tmp_path / "ck") as (again, asked):
         broker.send(topic, [statement(0, time=9000)])
         seen(again, N + 1)
@@ -83,8 +84,10 @@ def test_no_message_is_lost_by_a_kill(broker: Broker, tmp_path: Path, point: str
         integers = [int(value.split('"')[1]) for value in found.rows.rows()[0][-2:]]
         assert integers == [N, N * (N - 1) // 2]  # a triple that comes twice is one
     twice = logged(tmp_path / "ck") - N - 1
-    if point == "logged":  # what was not acknowledged the broker has sent again
-        assert 1 <= twice <= 40, twice  # its window of 20, twice if a connection was lost
+    if point == "logged":
+        # the broker sends again what it has sent and not seen acknowledged: mosquitto 2.0.11 sends
+        # 20 messages, and up to 20 more for each acknowledgement, so only the log has a bound
+        assert 1 <= twice <= durable, (twice, durable)
     else:
         assert not twice
 

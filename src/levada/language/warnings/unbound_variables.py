@@ -18,11 +18,12 @@ from levada.language.warnings.warning import MAX_SHOWN, QueryWarning
 
 _LATER = "SELECT computes ?{0} after "
 _ADVICE = {
-    "GROUP BY": "GROUP BY: write GROUP BY (.. AS ?{0}), and SELECT ?{0}.",
+    "GROUP BY": "GROUP BY: compute it in a sub-query.",
     "HAVING": "HAVING: write its expression there in place of ?{0}.",
     "SELECT": "that: put (.. AS ?{0}) first, or into a sub-query.",
     "ORDER BY": "the aggregates: compute it in a sub-query.",
 }
+_ADVICE_IN_EXISTS = "HAVING: compute it in a sub-query."
 _ADVICE_IN_WHERE = "WHERE: write BIND(.. AS ?{0}) in WHERE, and SELECT ?{0}."
 _ADVICE_ON_AGGREGATE = (
     "WHERE: write HAVING with its expression in place of ?{0} behind WHERE and GROUP BY, or "
@@ -46,23 +47,25 @@ def unbound_variable_warnings(unit: ast.QueryUnit) -> list[QueryWarning]:
         walk.ask(described, scope, "DESCRIBE")
     names = sorted(walk.asked, key=walk.place)
     hinted = names[:MAX_SHOWN]  # near misses cost the number of names, for each
-    return [walk.warning(name, hinted=name in hinted) for name in names]
+    return [walk.warning(name, hinted=name in hinted) for name in names] + walk.rebound
 
 
 class _Walk:
     """The walk through a query. ``asked``: the variables without a value.
 
     Each has its places, its clauses, the variables in scope there, and a hint if SELECT computes
-    the variable later.
+    the variable later. ``rebound``: warnings about variables of SELECT that an EXISTS binds anew.
     """
 
     def __init__(self) -> None:
         self.asked: dict[str, tuple[ast.Var, str, Names, str]] = {}
+        self.rebound: list[QueryWarning] = []
         self._bound: set[str] = set()  # variables that are bound anywhere in the query
         self._aliases: dict[
             str, ast.Expression
         ] = {}  # the variables that SELECT computes at this level
         self._rows = _NONE  # the scope of this level's aggregates
+        self._exists = ""  # the clause with the outermost EXISTS of this level
 
     def place(self, name: str) -> tuple[int, int]:
         """Returns the first place of one of ``asked``."""
@@ -94,7 +97,10 @@ class _Walk:
             return ""
         computes_groups = any(aggregates([expression]))
         in_where = _ADVICE_ON_AGGREGATE if computes_groups else _ADVICE_IN_WHERE
-        return (_LATER + _ADVICE.get(clause, in_where)).format(name)
+        advice = _ADVICE.get(self._exists or clause, in_where)
+        if self._exists == "HAVING":
+            advice = _ADVICE_IN_EXISTS
+        return (_LATER + advice).format(name)
 
     def level(
         self,
@@ -106,11 +112,12 @@ class _Walk:
     ) -> Names:
         """Walks a query or sub-query and returns the variables in its scope."""
         items = (form.projection or ()) if isinstance(form, ast.Select) else ()
-        outside = self._aliases, self._rows
+        outside = self._aliases, self._rows, self._exists
+        self._exists = ""
         self._aliases = {i.variable.name: i.expression for i in items if i.expression is not None}
         self.group(where, outer)
         self._rows = scope = outer.union(variables_in_scope(where, modifiers, values))
-        self._bound |= scope
+        self._bound |= scope | self._aliases.keys()
         for key in modifiers.group_by:
             self._expression(key.expression, scope, "GROUP BY")
         for having in modifiers.having:
@@ -120,7 +127,7 @@ class _Walk:
             scope |= {item.variable.name}
         for order in modifiers.order_by:
             self._expression(order.expression, scope, "ORDER BY")
-        self._aliases, self._rows = outside
+        self._aliases, self._rows, self._exists = outside
         return scope
 
     def group(self, group: ast.Group, outer: Names, left: Names = _NONE) -> None:
@@ -148,12 +155,24 @@ class _Walk:
             case ast.Var():
                 self.ask([expression], scope, clause)
             case ast.Exists(pattern):
+                outermost, self._exists = self._exists, self._exists or clause
+                if self._exists == "HAVING":
+                    self._warn_of_rebound(expression, scope)
                 self.group(pattern, scope)
+                self._exists = outermost
             case ast.Aggregate(_, arg) if arg is not None:
                 self._expression(arg, self._rows, clause)
             case _:
                 for part in operands(expression):
                     self._expression(part, scope, clause)
+
+    def _warn_of_rebound(self, exists: ast.Exists, scope: Names) -> None:
+        """Warns about variables of SELECT that the pattern of an EXISTS binds anew."""
+        for name in dict.fromkeys(visible_names(exists.pattern)):
+            if name in self._aliases and name not in scope:
+                message = f"?{name} in this EXISTS is not the ?{name} that SELECT computes."
+                hint = (_LATER + _ADVICE_IN_EXISTS).format(name)
+                self.rebound.append(QueryWarning(message, exists.span, hint))
 
 
 def groups_of(element: ast.Element) -> Iterator[ast.Group]:

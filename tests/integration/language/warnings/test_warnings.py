@@ -96,7 +96,22 @@ def invalid(name: str, why: str) -> str:
          after("WHERE", "write HAVING with its expression in place of ?n behind WHERE and "
                "GROUP BY, or compute it in a sub-query.")),
         (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?n", 117, unbound("n", "GROUP BY"),
-         after("GROUP BY", "write GROUP BY (.. AS ?n), and SELECT ?n.")),
+         after("GROUP BY", "compute it in a sub-query.")),
+        (f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s HAVING EXISTS {{ ?s <q> ?x "
+         "FILTER(?x > ?n) }", 161, unbound("n", "FILTER"),
+         after("HAVING", "compute it in a sub-query.")),
+        (f"SELECT ?s (STR(?s) AS ?n) {W} {{ {READ} }} GROUP BY ?s HAVING(?s != <a> && NOT EXISTS "
+         "{ { ?s <q> ?x FILTER EXISTS { ?s <q> ?y FILTER(?x > ?n) } } })", 205,
+         unbound("n", "FILTER"), after("HAVING", "compute it in a sub-query.")),
+        (f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s HAVING EXISTS {{ ?s <q> ?n }}",
+         130, "?n in this EXISTS is not the ?n that SELECT computes.",
+         after("HAVING", "compute it in a sub-query.")),
+        (f"SELECT ?s (EXISTS {{ ?s <q> ?x FILTER(?x > ?n) }} AS ?e) (COUNT(*) AS ?n) {W} "
+         f"{{ {READ} }} GROUP BY ?s", 43, unbound("n", "FILTER"),
+         after("that", "put (.. AS ?n) first, or into a sub-query.")),
+        (f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} {{ SELECT ?s {{ {READ} }} GROUP BY ?s "
+         "HAVING(COUNT(*) > ?n) } } GROUP BY ?s", 180, unbound("n", "HAVING"),
+         "?n is bound elsewhere, which is not to be seen from here."),
         (f"SELECT (?b AS ?a) (?o AS ?b) {W} {{ {READ} }}", 9, unbound("b", "SELECT"),
          after("that", "put (.. AS ?b) first, or into a sub-query.", "b")),
         (f"SELECT (COUNT(*) AS ?n) (SUM(?n) AS ?m) {W} {{ {READ} }}", 30, unbound("n", "SELECT"),
@@ -166,6 +181,8 @@ def test_what_depends_on_the_data_that_are_there(
     [
         f"SELECT ?s (?o + 1 AS ?n) {W} {{ {READ} }} ORDER BY ?n",
         f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s ORDER BY DESC(?n)",
+        f"SELECT ?k (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY (STR(?s) AS ?k) HAVING EXISTS "
+        "{ WINDOW <w> { ?x <q> ?k } } ORDER BY EXISTS { WINDOW <w> { ?x <q> ?n } }",
         f"SELECT ?t (COUNT(?t) AS ?n) {W} {{ {READ} }} GROUP BY (STR(?s) AS ?t) HAVING (?t > 'a')",
         f"SELECT (?o AS ?a) (?a AS ?b) {W} {{ {READ} }}",
         f"SELECT ?s {W} {{ {READ} FILTER(REGEX(?o, '^[a-z-[b]]+$', 'smix') || REGEX(?o, ?s)) }}",

@@ -35,7 +35,6 @@ Cut = Callable[[Longs], Sequence[tuple[int, int]]]
 _NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
-_DIRECTION = r'"xml:lang": "[^"]*--'
 LONG_TEXT_BYTES = 4 << 20  # bytes of a text that exceed some parsers' limits
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
@@ -88,10 +87,6 @@ def _by_report(
         yield from ((report, b"") for report in batch.empty.tolist())
         return
     encoded = lines(Format.NDJSON, query, variables, batch)
-    if encoded.str.contains(_DIRECTION).any():
-        raise ValueError(
-            "a literal has a base direction, which SPARQL 1.1 results have no place for"
-        )
     reports = encoded.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).fill_null(MIN)
     for report, text in zip(reports, encoded.str.replace(_PREFIX, "{"), strict=True):
         yield report, text.encode() if form is Format.SRJ else _xml(text.encode())

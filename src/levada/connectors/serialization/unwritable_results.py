@@ -1,10 +1,9 @@
 """Finds results that a format cannot represent: each becomes a dead letter of its output, and the
 others of its batch are written.
 
-A format's writer takes a batch at once. If it raises (a literal with a base direction in SPARQL
-XML, a literal with ``rdf:langString`` and without a language in TriG), the solutions, or the
-triples of graphs, are tried by halves. Cost: nothing without an error; else log2(results) writings
-for each such result.
+A format's writer takes a batch at once. If it raises (a literal with ``rdf:langString`` and
+without a language in JSON-LD), the solutions, or the triples of graphs, are tried by halves. Cost:
+nothing without an error; else log2(results) writings for each such result.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Unwritable:
     def letter(self) -> dict[str, Any]:
         """Returns its dead letter.
 
-        >>> Unwritable("q", Format.SRX, 1000, "it has a direction", '?x="a"').letter()["source"]
-        'q.srx'
+        >>> Unwritable("q", Format.JELLY, 1000, "no language", '?x="a"').letter()["source"]
+        'q.jelly'
         """
         return {
             "stream": "",

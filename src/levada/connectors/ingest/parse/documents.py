@@ -68,6 +68,10 @@ _REFUSED = {
     "reifier": "A reifier (~, RDF 1.2) is not taken.",
     "annotation": "An annotation ({| |}, RDF 1.2) is not taken.",
 }
+_DOTTED = rb"(//[^<>?#\"']*/\.\.?(?:[/?#][^<>\"']*)?)"  # a host and a path with a dot segment
+_DOTTED_IRI = re.compile(rb"<[a-z][a-z0-9+.-]*:" + _DOTTED + rb">", re.IGNORECASE)
+_BRACKETED, _QUOTED = re.compile(b"<" + _DOTTED), re.compile(rb"[\"']" + _DOTTED + rb"[\"']")
+_REFERENCES = {"ttl": _BRACKETED, "trig": _BRACKETED, "rdf": _QUOTED, "jsonld": _QUOTED}
 _TAIL = re.compile(r" \(line \d+\)$")
 
 
@@ -89,6 +93,8 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
                 text = printed.getvalue()
                 if fault := beyond_rdf_11_in(text):
                     raise refusal(opened, form, fault)
+                if b"/." in text and form in _REFERENCES:
+                    _check_references(opened, form, text)
                 yield _rename(text, names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
@@ -105,6 +111,22 @@ def beyond_rdf_11_in(text: bytes) -> str:
             if fault := beyond_rdf_11(quad.object):
                 return fault
     return ""
+
+
+def _check_references(opened: Opener, form: str, text: bytes) -> None:
+    """Raises ``Malformed`` for a reference with a host and dot segments: the parsers keep these
+    (RFC 3986, 5.2.4). Absolute IRIs have a right to theirs.
+    """
+    if not (dotted := set(_DOTTED_IRI.findall(text))):
+        return
+    with opened() as file:
+        head = file.read(_SEARCHED).removeprefix(BOM_UTF8).replace(b"\\/", b"/")
+    for match in _REFERENCES[form].finditer(head):
+        if any(iri.startswith(match[1]) for iri in dotted):  # the reference may be of a prefix
+            reference = match[1].decode(errors="replace")[:_SHOWN]
+            why = f"its reference {reference} has a segment . or .., which is not resolved"
+            line = head.count(b"\n", 0, match.start()) + 1
+            raise Malformed(why, line, match.start() - head.rfind(b"\n", 0, match.start()))
 
 
 class _Print(io.BytesIO):

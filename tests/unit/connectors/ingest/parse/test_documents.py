@@ -143,6 +143,33 @@ def test_absolute_base_with_dot_segments_is_refused_in_every_format(form: str) -
         assert b"/g> <" in converted(base) and b"/./" not in converted(base)
 
 
+REFERENCES = {
+    "ttl": '<a> <b> "//e/../a".\n<REF> <http://e/p> <c> .',
+    "trig": "@prefix : <REF> .\n{ <a> <b> : }",
+    "rdf": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">'
+    '<rdf:Description rdf:about="REF"><e:p>//e/../a</e:p></rdf:Description></rdf:RDF>',
+    "jsonld": '{"@id": "REF", "http://e/p": "//e/../b"}',
+}
+
+
+@pytest.mark.parametrize("form", REFERENCES)
+@pytest.mark.parametrize("reference", ["//e/a/../b", "//e/..", "//e/./?q#f", "//u@e:80/.", "///.."])
+def test_reference_with_host_and_dot_segment_is_refused(form: str, reference: str) -> None:
+    text = REFERENCES[form].replace("REF", reference)
+    for data in (text, text.replace("/", r"\/") if form == "jsonld" else text):
+        with pytest.raises(Malformed, match="segment") as fault:
+            documents.document_text(data.encode(), form, "http://e/x/")
+        assert f"its reference {reference} has" in str(fault.value)
+        assert fault.value.line == (2 if form == "ttl" else 1)
+
+
+@pytest.mark.parametrize("form", REFERENCES)
+@pytest.mark.parametrize("reference", ["http://e/../a", "//e/a?/../b", "//e/a/.b/", "../c", "//e"])
+def test_absolute_iri_with_dot_segment_is_read(form: str, reference: str) -> None:
+    text = REFERENCES[form].replace("REF", reference)
+    assert documents.document_text(text.encode(), form, "http://e/x/")
+
+
 def test_document_by_a_relative_path_has_a_normal_iri(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text("<b> <http://e/p> <../c> .")
     (tmp_path / "below").mkdir()

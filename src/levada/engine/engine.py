@@ -15,30 +15,36 @@ All durable data are in the checkpoint (a temporary one without ``checkpoint``).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.leadership.rollback import with_rollback_hint
+from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.object_store.store_url import locate_checkpoint
 from levada.checkpoint.result_index import Keep
 from levada.checkpoint.send_graph_options import check_slices
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import StreamOptions
 from levada.connectors.sinks import Sink
+from levada.connectors.sources.file_listing import check_regular
+from levada.connectors.spool.row_batches import Rows
 from levada.core.checkpoint_files import parse_mode
 from levada.core.cpu_guard import cpu_guard
 from levada.core.integer_options import Partitions, check_count, check_partitions
+from levada.core.names import check_stream_name, display_name
 from levada.core.query_limits import MOST_ROWS, Memory
-from levada.engine.delivery.delivery_api import DeliveryApi
-from levada.engine.delivery.delivery_manager import Deliveries
+from levada.engine.delivery.delivery_manager import Deliveries, Shape
 from levada.engine.driver.after_commit import Tell
 from levada.engine.driver.driver_inputs import Fits, Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, parse_pacing, wall_clock_ms
 from levada.engine.driver.query_quotas import limits_of
-from levada.engine.driver.stream_api import StreamApi
 from levada.engine.engine_driver import Driver
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
@@ -46,7 +52,6 @@ from levada.engine.placement.cpu_pinning import processors_of, read_pinning
 from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
 from levada.engine.placement.planning_options import planning_of
 from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
-from levada.engine.python.asyncio_api import AsyncioApi
 from levada.engine.python.cleanup import join_all, register_cleanup
 from levada.engine.python.executor_choice import (
     await_up,
@@ -55,13 +60,17 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.publish_signal import PublishSignal
+from levada.engine.python.publish_signal import PublishSignal, set_or_later
 from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, name_and_lifetime
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
-from levada.engine.status.introspection_api import IntrospectionApi
-from levada.engine.templates.batch_api import BatchRegistrationApi
+from levada.engine.restart_checks import columns_of
+from levada.engine.status.run_status import progress_of_run, status_of_run
+from levada.engine.status.status import Status, live_streams
+from levada.engine.status.summary import Progress
+from levada.engine.templates.parameter_tables import Rows as TableRows
+from levada.engine.templates.query_per_row import RowQueryTemplate, name_failing_row
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.plan.execution.join_kinds import JoinForm
@@ -70,8 +79,9 @@ from levada.plan.logical.print_logical import show
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
 from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.runtime.cost_model.partition_count import MODEL, chosen_of
-from levada.runtime.driver.spool_registry import Spools
+from levada.runtime.driver.spool_registry import Spools, StreamSource
 from levada.runtime.driver.static_graphs import StaticGraphs
+from levada.runtime.driver.stream_progress import carry_over
 from levada.runtime.executor import Executor, cores
 from levada.runtime.publication.publication import Publication
 
@@ -79,9 +89,10 @@ if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
 
 NO_SPARK = "none"
+STARTING = "Levada is starting"
 
 
-class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistrationApi):
+class Engine:
     """An engine of continuous queries on Spark.
 
     - ``spark``: a session to use. None: the engine starts a session with the URL ``master``. False,
@@ -182,7 +193,65 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         self._held, self._closing = register_cleanup(self, self.root if self.temporary else None)
         self._held.callback(self._spools.stop)
 
-    # -- static data and queries --
+    # -- streams and static data --
+
+    def stream(
+        self, name: str, source: StreamSource = None, **options: Unpack[StreamOptions]
+    ) -> None:
+        """Declares a stream: its IRI or a plain word, and a source. The source is a path (options
+        of ``StreamConfig.from_options``), a streaming DataFrame of Spark, or Python data. Without a
+        source, rows are pushed.
+
+        While the engine runs you can add any source but a DataFrame. The stream is read from the
+        next epoch on, and an engine that starts on the checkpoint restores it. Raises
+        ``UsageError``, ``SourceError``.
+        """
+        named = check_stream_name(name)
+        if self._driver is not None:
+            self._check_running("another stream")
+            self._driver.streams.add(named, source, options)
+            self._wake()
+            return
+        if not isinstance(source, StreamConfig) and isinstance(source, str | Path):
+            source = StreamConfig.from_options(named, source, **options)
+        config = self._spools.config_of(named, source, self.root, options)
+        declared = source if isinstance(source, StreamConfig) else replace(config, path="")
+        check_regular(config.name, config.path)
+        before = self._open() if config.undecided and not self.temporary else None
+        self._registry.add_stream(columns_of(config, before), declared)
+
+    def remove_stream(self, name: str) -> None:
+        """Removes a stream. From the next epoch on nothing of it is read. A later stream of the
+        same name is new. Raises ``UsageError`` if the stream does not exist or if queries read it.
+        """
+        named = check_stream_name(name)
+        if self._driver is None:
+            self._registry.remove_stream(named)
+            self._registry.removed_streams.discard(named)
+            self._spools.remove_stream(named)
+            return
+        self._check_running("a stream less")
+        self._driver.streams.remove(named)
+        self._wake()
+
+    def push(self, stream: str, rows: Rows) -> None:
+        """Adds rows to a stream that is not a file. The rows are durable when the call returns.
+        Rows that you push before the start wait for it. Raises ``UsageError`` for rows that do not
+        fit.
+        """
+        self._check_running("these rows")
+        if self._driver is not None and self._driver.once:
+            raise UsageError("The engine reads what was there when it started.")
+        self._spools.push(stream, rows)
+        self._wake()
+
+    def count_received(self, stream: str) -> int:
+        """Counts the durable rows of a stream that is not a file."""
+        return self._spools.durable_rows(stream)
+
+    def _check_running(self, what: str) -> None:
+        if self._driver is not None and not self.running:
+            raise UsageError(f"The engine has ended; no report would see {what}.")
 
     def static(
         self, source: StaticSource, graph: str | None = None, format: str | None = None, *,
@@ -205,6 +274,8 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         if self._driver is None:
             self._registry.name_static(self._statics.files)
         self._wake()
+
+    # -- queries --
 
     def register(
         self,
@@ -261,6 +332,46 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
             self._outputs.forget(asked.name for asked in batch)
         self._wake()
         return [Query(registered, self) for registered in queries]
+
+    def register_each(
+        self,
+        text: str,
+        table: TableRows,
+        *,
+        name: str = "",
+        dialect: str | None = None,
+        options: QueryOptions | None = None,
+        **said: Unpack[QueryWords],
+    ) -> list[Query]:
+        """Registers a query for each row of a table, all of them or none. Returns them in order. In
+        ``text`` the row's values replace its columns, which it names as ``{{column}}``.
+
+        In an IRI (``<http://e/{{sensor}}>``) and in a string a value is inserted as it is. Alone it
+        is a number, a truth value, an instant (UTC offset and all), or the term in a text.
+        ``table``: a frame of pandas or polars, a table of Arrow, a list of mappings, or a path.
+        Paths name a CSV (all cells texts), TSV or Parquet file. ``name``: the name of each query,
+        with columns in it; "" for automatic names. ``options`` and ``said`` are those of
+        ``register``. The results of each query are those of its text.
+
+        A row costs some tens of µs if its values are in patterns and comparisons, else as much as a
+        separate query. Raises ``UsageError`` or ``QueryError``, with the row.
+
+        >>> import levada
+        >>> text = '''SELECT ?v FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1M STEP PT1M]
+        ... WHERE { WINDOW <e:w> { <e:{{sensor}}> <e:temp> ?v FILTER(?v > {{most}}) } }'''
+        >>> with levada.Engine(spark=False) as engine:
+        ...     engine.stream("e:s")
+        ...     table = [{"sensor": "a", "most": 30}, {"sensor": "b", "most": 25}]
+        ...     [query.name for query in engine.register_each(text, table, name="hot-{{sensor}}")]
+        ['hot-a', 'hot-b']
+        """
+        asked = RowQueryTemplate(text, name, dialect)
+        with self._registry.lock:
+            batch = asked.make_requests(
+                table, options or options_of(said), self._registry.free_name
+            )
+            with name_failing_row(batch):
+                return self.register_all(batch)
 
     def unregister(self, query: str | Query) -> None:
         """Removes a query, which reports nothing from the next epoch on. Raises ``UsageError`` if
@@ -330,7 +441,7 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
-        index, new = self._index_on(checkpoint.root)
+        index, new = self._deliveries.index_on(checkpoint.root, self._kept)
         return Publication(
             checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
         )
@@ -384,6 +495,14 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
         """Waits until the epochs end (``once``, or ``stop``). Raises the engine's failure."""
         return self._driver is None or self._driver.await_end(timeout)
 
+    async def ended(self) -> None:
+        """Waits for the start and the end without a thread, as ``await_end()`` for asyncio. Raises
+        the engine's failure.
+        """
+        async with self._publish_signal.subscribe() as event:
+            while not self._begun or not self.await_end(0):
+                await set_or_later(event)
+
     def stop(self, timeout: float | None = None) -> None:
         """Stops after the current epoch, and after epochs in which queries read its derived
         streams. Then frees all resources. Results stay readable until ``close``.
@@ -419,7 +538,101 @@ class Engine(StreamApi, IntrospectionApi, AsyncioApi, DeliveryApi, BatchRegistra
             self.stop()
             self._close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        await asyncio.to_thread(self.__exit__, kind, *exc)
+
+    # -- progress and status --
+
+    @property
+    def note(self) -> str:
+        """Returns a remark about the start, such as that the checkpoint's streams had ended."""
+        return "" if self._driver is None else self._driver.note
+
+    @property
+    def running(self) -> bool:
+        """Returns whether more epochs may come."""
+        return self._driver is not None and not self._driver.loop.await_end(0)
+
+    def progress(self) -> Progress:
+        """Returns the progress: epochs, elements and results of this run and of all runs,
+        watermarks, and the stream that holds queries back.
+        """
+        if self._driver is None:
+            return Progress(0, 0, 0, 0.0, awaits=STARTING)
+        return progress_of_run(self._driver)
+
+    def status(self) -> Status:
+        """Returns the status: watermarks, counts of matched patterns, and next reports of all
+        queries. Raises ``UsageError`` before the start.
+        """
+        if self._driver is None:
+            raise UsageError("The engine has not been started.")
+        return status_of_run(self._driver, [d.progress for d in self._deliveries.all])
+
+    def streams(self) -> list[str]:
+        """Returns the names of the outside streams."""
+        return list(self._registry.streams)
+
+    def queries(self) -> list[str]:
+        """Returns the names of the registered queries."""
+        return list(self._registry.queries)
+
     # -- for the command line and for query handles --
+
+    def _solutions(self) -> dict[str, int]:
+        """Returns the number of results of each query in this run."""
+        if self._driver is None:
+            return dict.fromkeys(self._registry.queries, 0)
+        totals = self._driver.publication.totals
+        return {
+            name: totals.query_totals(query.lifetime.query)[0]
+            for name, query in self._registry.queries.items()
+        }
+
+    def _records_at(self, before: Manifest | None) -> dict[str, StreamRecord]:
+        """Returns the counts of an earlier run for the current streams, by name."""
+        if before is None or self._driver is None or self._driver.epochs.plan is None:
+            return {}
+        records = carry_over(before, self._driver.epochs.plan.streams).streams
+        return {display_name(name): record for name, record in records.items()}
+
+    def _records(self) -> dict[str, StreamRecord]:
+        """Returns the counts by stream since the beginning of the checkpoint. A derived stream has
+        its query's name.
+        """
+        if self._driver is None or self._driver.epochs.plan is None:
+            return {}
+        return live_streams(self._driver.last, self._driver.epochs.plan)
+
+    def _await_spark(self) -> None:
+        """Waits until a starting Spark is up, after the start of the engine."""
+        if self._driver is not None:
+            self._driver.await_spark()
+
+    def _on_epoch(self, tell: Tell) -> None:
+        """Calls ``tell`` with the manifest of every epoch, after its publication."""
+        self._tell.append(tell)
+
+    @property
+    def _begun(self) -> bool:
+        """Returns whether the engine was started or closed."""
+        return self._settled.is_set()
+
+    def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
+        """Sends the query's reports to this URL, too. Raises ``UsageError``."""
+        if self._driver is not None and not self.running:
+            raise UsageError("The engine has ended; nothing more would go to another output.")
+        plan = query._query
+        shape = Shape(query.name, plan.form, plan.output, tuple(plan.variables))
+        if not self.temporary:
+            self._deliveries.open(self._open())
+        with self._registry.lock:
+            self._registry.get(query.name, query._lifetime)
+            self._deliveries.add(shape, query._lifetime, url, options)
+        self._wake()
 
     @property
     def _publication(self) -> Publication:

@@ -13,22 +13,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.checkpoint_folder import Checkpoint, plan_of
 from levada.checkpoint.delivery_progress import Delivered, read_deliveries, write_deliveries
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.query_totals import read_by_last_manifest, total_of
 from levada.checkpoint.request_files import Sent, read_ledger
-from levada.checkpoint.result_index import Entry, Index
+from levada.checkpoint.result_index import Entry, Index, Keep
 from levada.connectors.sinks.sink_url import Destination
 from levada.connectors.sinks.transactional_sink import Target
+from levada.core.checkpoint_facts import facts_of
+from levada.core.clock import counting_clock
 from levada.core.event_time import MAX
 from levada.core.frozen import frozen
 from levada.core.query_model import Form, Output
@@ -156,6 +159,15 @@ class Deliveries:
         )  # fmt: skip
         delivery.after = before[-1] if before else None
         return delivery
+
+    def index_on(self, root: Path, kept: Keep | None) -> tuple[Index | None, Callable[[], Index]]:
+        """Returns the index of results for other processes (``kept``) and outputs, and a function
+        that opens it. The index is None if nothing keeps results yet.
+        """
+        plans = partial(plan_of, root, facts_of(root))
+        keep = kept or Keep.parse(KEEP)
+        opened = partial(Index, root, keep, counting_clock(), plans, self.first_needed_epoch)
+        return opened() if kept or self.all else None, opened
 
     def await_some(self) -> None:
         """Makes the index keep results: a new query may get outputs at once, which must miss no

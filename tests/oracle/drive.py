@@ -202,7 +202,7 @@ class Run:
         self.suspended |= read_suspended(self.folder / "c").keys()
         driver = None if self.engine is None else self.engine._driver
         if driver is not None and (topology := driver._catalog._topology) is not None:
-            self.kinds |= of_plan(topology, topology.sharing)
+            self.kinds |= of_plan(topology, topology.sharing.mode)
 
     def _close(self, dead: bool = False) -> None:
         self._note()

@@ -37,7 +37,7 @@ STEPS: dict[type[Any], str] = {
 def of_plan(topology: Topology, sharing: str) -> set[str]:
     """The kinds of operators that there are."""
     found = set[str]()
-    for node in topology.nodes.values():
+    for node in topology.graph.nodes.values():
         step = node.shape.step
         if not len(node.members.index):
             continue
@@ -49,7 +49,7 @@ def of_plan(topology: Topology, sharing: str) -> set[str]:
         if isinstance(step, s.Join) and step.relaxed:
             found.add("family" if sharing == "containment" else "relaxed join")
         if isinstance(step, s.Pick):
-            below = topology.nodes[node.inputs[0]].shape.step
+            below = topology.graph.nodes[node.inputs[0]].shape.step
             found.add("pick above reports" if isinstance(below, s.Report) else "pick")
     return found - {""}
 

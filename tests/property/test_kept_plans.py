@@ -55,8 +55,8 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
 
 OF_A_SEAL = {"changed"}
 """What is another since the last seal."""
-OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change", "sites", "sides", "orders",
-            "journal"}  # fmt: skip
+OF_A_RUN = {"_depths", "common", "data", "builder", "change", "sites", "sides", "orders", "journal",
+            "graph", "streams", "sharing", "_graph"}  # fmt: skip
 """What a topology looks up anew, by what newcomers of one run find what is there, and what has a
 file of its own.
 """
@@ -64,7 +64,9 @@ file of its own.
 
 def table(topology: Topology) -> dict[str, Any]:
     """All that a topology holds, but for what it looks up anew and orders that nobody sees."""
-    held = vars(topology) | {"alike": sorted(topology.alike.values())}
+    parts = (topology, topology.streams, topology.graph, topology.sharing)
+    held = {name: value for part in parts for name, value in vars(part).items()}
+    held |= {"alike": sorted(topology.graph.alike.values())}
     return {name: value for name, value in held.items() if name not in OF_A_RUN}
 
 

@@ -76,8 +76,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def counted(topology: Topology, name: str) -> None:
         found["done"] += 1
-        found["after a start"] += name not in topology.orders.standing
-        found[topology.sharing] += 1
+        found["after a start"] += name not in topology.sharing.orders.standing
+        found[topology.sharing.mode] += 1
         finish(topology, name)
 
     monkeypatch.setattr(plan_migrations, "finish", counted)

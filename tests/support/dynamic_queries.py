@@ -293,12 +293,12 @@ def _count(engine: Engine, shared: Counter[str]) -> None:
             if (number, member) in seen:  # its own, and read twice
                 continue
             seen.add((number, member))
-            node = topology.nodes[number]
+            node = topology.graph.nodes[number]
             step = node.shape.step
             shared["needed"] += isinstance(step, Join)
             shared["relaxed"] += isinstance(step, Join) and step.relaxed
             waiting += zip(node.inputs, node.members[member].inputs, strict=True)
-    for node in topology.nodes.values():
+    for node in topology.graph.nodes.values():
         if isinstance(node.shape.step, Join | Pick):
             kind = "there" if isinstance(node.shape.step, Join) else "picked"
             shared[kind] += len(node.members.index)

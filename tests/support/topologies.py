@@ -19,6 +19,6 @@ def relaxing(mode: Sharing = Sharing.RELAX) -> Topology:
 def members(found: Topology) -> Counter[str]:
     """How many members there are of each kind of step."""
     counts: Counter[str] = Counter()
-    for node in found.nodes.values():
+    for node in found.graph.nodes.values():
         counts[type(node.shape.step).__name__] += len(node.members.index)
     return counts

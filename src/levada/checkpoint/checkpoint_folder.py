@@ -320,7 +320,7 @@ class Checkpoint:
         named = self.last.plan if self.last is not None else 0
         for version in sorted(self._catalogs(), reverse=True):
             try:
-                return self.load_topology(version)[0].streams
+                return self.load_topology(version)[0].streams.names
             except CheckpointError:
                 if version <= named:
                     raise

@@ -174,8 +174,8 @@ def share(queries: Iterable[Prepared], known: NameScope, sharing: Sharing = DEFA
 
     topology = Topology(known.streams, known.replaceable, sharing, known.joins)
     topology.measures = known.measures
-    topology.sites.regions = known.regions or Regions()
-    topology.sites.of_stream = known.of_streams
+    topology.sharing.sites.regions = known.regions or Regions()
+    topology.sharing.sites.of_stream = known.of_streams
     for query in queries:
         topology.add(
             query.asked.name,

@@ -56,14 +56,14 @@ def picture(topology: Topology, most: int) -> dict[str, Any]:
     patterns whose matches the status counts. With more than ``most`` nodes only their number.
     """
     topology.install()
-    count = len(topology.nodes)
+    count = len(topology.graph.nodes)
     if count > most:
         return {"count": count, "nodes": [], "edges": [], "queries": []}
     described = describe(topology)
-    names = dict(zip(topology.order(), (node.name for node in described), strict=True))
+    names = dict(zip(topology.graph.order(), (node.name for node in described), strict=True))
     nodes = msgspec.to_builtins(described)
     for number_, node in zip(names, nodes, strict=True):
-        plan_node = topology.nodes[number_]
+        plan_node = topology.graph.nodes[number_]
         members = () if plan_node.inputs else plan_node.members.index
         node["reads"] = [r for member in members for r in _reads(member, plan_node.shape.step)]
     leave = [{"name": name, "node": names[q.node]} for name, q in topology.queries.items()]

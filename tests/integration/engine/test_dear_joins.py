@@ -42,7 +42,7 @@ def second(i: int) -> list[str]:
 def joins(engine: Engine) -> list[bool]:
     """Of each join of the plan whether it is relaxed."""
     assert engine._driver is not None and engine._driver._catalog._topology is not None
-    nodes = engine._driver._catalog._topology.nodes.values()
+    nodes = engine._driver._catalog._topology.graph.nodes.values()
     return [
         node.shape.step.relaxed
         for node in nodes

@@ -40,7 +40,7 @@ def above(engine: Engine) -> Counter[str]:
     """Members of each kind, but Emits."""
     assert engine._driver is not None and engine._driver._catalog._topology is not None
     found: Counter[str] = Counter()
-    for node in engine._driver._catalog._topology.nodes.values():
+    for node in engine._driver._catalog._topology.graph.nodes.values():
         found[type(node.shape.step).__name__] += len(node.members.index)
     del found["Emit"]
     return found

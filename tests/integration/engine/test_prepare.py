@@ -250,11 +250,11 @@ def test_explain_shows_the_plan_that_the_engine_registers(
     known_names = known_to(app)
     queries = {query.asked.name: query for query in prepare_app(app, known_names)}
     explained = share((queries[name] for name in names), known_names)
-    assert [node.shape for node in engines.nodes.values()] == [
-        node.shape for node in explained.nodes.values()
+    assert [node.shape for node in engines.graph.nodes.values()] == [
+        node.shape for node in explained.graph.nodes.values()
     ]
-    assert [node.members.rows for node in engines.nodes.values()] == [
-        node.members.rows for node in explained.nodes.values()
+    assert [node.members.rows for node in engines.graph.nodes.values()] == [
+        node.members.rows for node in explained.graph.nodes.values()
     ]
     for name in names:
         (shown,) = explain(app, [name], "physical", as_json=False)

@@ -25,14 +25,14 @@ def sizes(engine: Engine) -> list[int]:
     assert driver is not None
     topology = driver._catalog._topology
     assert topology is not None
-    tables = [node.members for node in topology.nodes.values()]
-    sealer, common, registry = topology._sealer, topology._common, engine._registry
+    tables = [node.members for node in topology.graph.nodes.values()]
+    sealer, common, registry = topology.builder, topology.graph.common, engine._registry
     return [
-        len(topology.queries), len(topology.nodes), len(topology.alike),
+        len(topology.queries), len(topology.graph.nodes), len(topology.graph.alike),
         sum(len(table.index) for table in tables), len(common.known), len(common._numbers),
         len(sealer._edges), len(sealer._sealed), len(registry.queries), len(registry._folded),
         len(registry.known.queries), len(driver._catalog._lifetime),
-        len(topology.relaxations.alike), len(topology.relaxations._of),
+        len(topology.sharing.relaxations.alike), len(topology.sharing.relaxations._of),
         len(sealer._columns), len(registry.known.makers),
     ]  # fmt: skip
 

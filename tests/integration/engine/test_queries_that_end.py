@@ -70,7 +70,7 @@ def names(engine: Engine) -> set[str]:
 def operators(engine: Engine) -> int:
     """So many there are."""
     assert engine._driver is not None and engine._driver._catalog._topology is not None
-    nodes = engine._driver._catalog._topology.nodes.values()
+    nodes = engine._driver._catalog._topology.graph.nodes.values()
     return sum(len(node.members.index) for node in nodes)
 
 

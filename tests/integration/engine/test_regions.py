@@ -43,13 +43,13 @@ def planned(engine: Engine) -> Topology:
 
 def joins(topology: Topology) -> int:
     """How many there are."""
-    steps = ((node.shape.step, node.members.index) for node in topology.nodes.values())
+    steps = ((node.shape.step, node.members.index) for node in topology.graph.nodes.values())
     return sum(len(members) for step, members in steps if isinstance(step, Join))
 
 
 def sites(engine: Engine) -> dict[str, str]:
     """Where each query stands."""
-    return {name: one.site for name, one in planned(engine).sites.chosen.items()}
+    return {name: one.site for name, one in planned(engine).sharing.sites.chosen.items()}
 
 
 def reported(found: Query) -> list[object]:
@@ -72,7 +72,7 @@ def test_who_is_in_reach_of_each_other_shares(tmp_path: Path) -> None:
             "north": "north", "alone": "south",
         }  # fmt: skip
         assert joins(planned(engine)) == 4
-        chosen = planned(engine).sites.chosen
+        chosen = planned(engine).sharing.sites.chosen
         assert {*chosen["alone"].masked} == {"east", "west", "north"}
         assert not chosen["all"].masked
         told = {name: reported(handle) for name, handle in handles.items()}
@@ -101,7 +101,7 @@ def test_where_the_sink_is_decides_by_what_was_measured(
         until_engine(engine, lambda: bool(engine._driver and engine._driver.last.results))
         engine.register(text, name="second", region="west+east")
         assert sites(engine) == {"first": "east", "second": site}
-        found = {one.site: one for one in planned(engine).sites.chosen["second"].candidates}
+        found = {one.site: one for one in planned(engine).sharing.sites.chosen["second"].candidates}
         assert found["east"].price is not None and found["east"].parts
 
 
@@ -113,12 +113,12 @@ def test_a_newcomer_that_would_make_a_join_too_large_has_its_own(tmp_path: Path)
         engine.start()
         until_engine(engine, lambda: bool(engine._driver and engine._driver.last.results))
         engine.register(texts[2], name="q2")
-        assert not planned(engine).relaxations.apart, "nothing has been measured before"
+        assert not planned(engine).sharing.relaxations.apart, "nothing has been measured before"
         with (tmp_path / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for line in lines(ELEMENTS[20:]))
         until_engine(engine, lambda: engine._records()[S].elements >= 80)
         engine.register(texts[3], name="q3")
-        (why,) = planned(engine).relaxations.apart.values()
+        (why,) = planned(engine).sharing.relaxations.apart.values()
         assert "rows of state, share_limit is 3" in why
         assert joins(planned(engine)) == 2, "that of three, and that of the last"
 

@@ -62,7 +62,7 @@ class Room:
         last = None  # files tell of an epoch a moment after the engine does
         while last is None or sum(one.elements for one in last.streams.values()) < read:
             last = newest_manifest(self.root / "c")
-        nodes = topology_of(running).nodes
+        nodes = topology_of(running).graph.nodes
         for name in names_of(self.root / "c", last).state.values():
             for key, own in read_head(map_(str(self.root / "c"), name)[1]).pieces.items():
                 number = key.split(".")[0]
@@ -199,7 +199,7 @@ def test_whether_others_have_a_side_is_asked_of_what_there_is(tmp_path: Path) ->
             running.register(TEXT.format("?x", body.format(i), ""), name=f"q{i}")
         running.start()
         room.feed(running, *things())
-        common = topology_of(running)._common
+        common = topology_of(running).graph.common
         assert len(common.known) > 5 * 5
         assert not any(isinstance(each.form.key[0], s.Arrange) for each in common.known.values())
 
@@ -227,8 +227,8 @@ def test_who_comes_later_finds_what_is_kept(tmp_path: Path) -> None:
         running.unregister("new")
         room.feed(running, "x p 1")
         topology = topology_of(running)
-        assert not topology.sides._joins and not topology.sides._having
-        assert not topology._common.known and not topology._common._forms
+        assert not topology.sharing.sides._joins and not topology.sharing.sides._having
+        assert not topology.graph.common.known and not topology.graph.common._forms
 
 
 def test_the_first_goes_over_to_what_others_keep(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class Run:
 
     @property
     def log(self) -> list[str]:
-        return [what for _, what in self.topology.journal.kept.log]
+        return [what for _, what in self.topology.sharing.journal.kept.log]
 
     def feed(self, elements: Sequence[Element]) -> None:
         """Appends elements, and waits until they are read."""
@@ -127,7 +127,7 @@ class Run:
         self.engine.close()
 
     def joins(self) -> int:
-        nodes = (n for n in self.topology.nodes.values() if isinstance(n.shape.step, Join))
+        nodes = (n for n in self.topology.graph.nodes.values() if isinstance(n.shape.step, Join))
         return sum(len(node.members.index) for node in nodes)
 
 

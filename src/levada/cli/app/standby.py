@@ -115,7 +115,7 @@ def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) 
     identities = {name: query.identity for name, query in registry.queries.items()}
     _check("query", known, identities)
     came = {named.name for named in ledger.streams}
-    kept = [name for name in topology.streams if not is_derived(name) and name not in came]
+    kept = [name for name in topology.streams.names if not is_derived(name) and name not in came]
     streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
     _check("stream", streams, dict.fromkeys(registry.streams, ""))
     if not accept_changes:

@@ -102,11 +102,11 @@ def read_sharing_report(root: Path) -> SharingReport:
 def _shared_operators(
     topology: Topology, parts: Mapping[str, list[float]], met: Mapping[str, list[int]]
 ) -> Iterator[Operator]:
-    for number, node in zip(topology.order(), describe(topology), strict=True):
+    for number, node in zip(topology.graph.order(), describe(topology), strict=True):
         apart = sum(len(member.queries) for member in node.members)
         if apart == len(node.members):
             continue
-        name = f"{type(topology.nodes[number].shape.step).__name__} {number}"
+        name = f"{type(topology.graph.nodes[number].shape.step).__name__} {number}"
         queries = tuple(dict.fromkeys(q for member in node.members for q in member.queries))
         measured = parts.get(str(number))
         if measured is None:

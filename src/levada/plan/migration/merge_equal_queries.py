@@ -47,7 +47,7 @@ class EqualQueryMerger:
     def note_queries(self, topology: Topology) -> None:
         """Records the queries that are new in the next version."""
         free = max(KNOWN - len(self.fresh), 0)
-        self.fresh |= dict.fromkeys(islice(topology._sealer.came, free))
+        self.fresh |= dict.fromkeys(islice(topology.builder.came, free))
 
     def find_pairs(
         self, topology: Topology, why_not: Callable[[str], str], room: int
@@ -88,13 +88,13 @@ class EqualQueryMerger:
 def converge(topology: Topology, name: str, first: str) -> None:
     """Starts the migration of a query to the operators of an equal query that started earlier."""
     query, other = topology.queries[name], topology.queries[first]
-    node = topology.nodes[query.node]
+    node = topology.graph.nodes[query.node]
     emit = node.members[query.member].with_inputs(
-        topology.nodes[other.node].members[other.member].inputs
+        topology.graph.nodes[other.node].members[other.member].inputs
     )
     shape, member = topology.intern(replace(node.shape, generation=0), emit)
-    number = topology.index[shape]
-    topology._count(number, member, 1)
+    number = topology.graph.index[shape]
+    topology.graph.count_use(number, member, 1)
     topology.switches[name] = PlanMigration(
         name, number, member, other.start, switch_instant(query, query.start), topology.version + 1,
         query.manner.order,
@@ -103,7 +103,7 @@ def converge(topology: Topology, name: str, first: str) -> None:
 
 def _reads_same_operators(topology: Topology, query: QueryPlan, first: QueryPlan) -> bool:
     """Whether two queries read the same operators."""
-    ends = (topology.nodes[one.node].members[one.member].inputs for one in (query, first))
+    ends = (topology.graph.nodes[one.node].members[one.member].inputs for one in (query, first))
     return next(ends) == next(ends)
 
 
@@ -111,7 +111,7 @@ def _query_signature(topology: Topology, query: QueryPlan) -> _Alike:
     """Returns a value that equal queries share, regardless of their names and starts."""
 
     def describe(at: At) -> _Alike:
-        node = topology.nodes[at[0]]
+        node = topology.graph.nodes[at[0]]
         member = node.members[at[1]]
         below = tuple([describe(each) for each in zip(node.inputs, member.inputs, strict=True)])
         return at[0], member._replace(inputs=(), start=0), below

@@ -21,12 +21,10 @@ from levada.plan.lowering.join_order import Orders, units_of
 from levada.plan.migration.migration import PlanMigration
 from levada.plan.migration.running_migrations import RunningMigration, lower_again
 from levada.plan.migration.switch_point import switch_instant
-from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
 from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
 from levada.plan.sharing.pending_queries import Newcomer
-from levada.plan.sharing.static_arrangements import with_arrangements
 from levada.plan.topology.topology import Topology
 
 
@@ -39,17 +37,17 @@ def begin_anew(topology: Topology, name: str, query: Query, start: int) -> Runni
     topology.install()
     query_plan = topology.queries[name]
     until = switch_instant(query_plan, start)
-    if until >= MAX or not topology.sides.reconsider(name):
+    if until >= MAX or not topology.sharing.sides.reconsider(name):
         return None
     shape, member, joins = _install_newcomer(topology, name, query, start)
-    node, old = topology.index[shape], topology.nodes[query_plan.node].shape
-    topology._count(node, member, 1)
+    node, old = topology.graph.index[shape], topology.graph.nodes[query_plan.node].shape
+    topology.graph.count_use(node, member, 1)
     same = (node, member) == (query_plan.node, query_plan.member)
     if same or shape.layout != old.layout or shape.step != old.step:
-        topology._count(node, member, -1)
+        topology.graph.count_use(node, member, -1)
         return None
     for each in joins:
-        topology.orders.offer(each)
+        topology.sharing.orders.offer(each)
     order = query_plan.manner.order
     switch = PlanMigration(name, node, member, start, until, topology.version + 1, order)
     topology.switches[name] = switch
@@ -64,25 +62,17 @@ def _install_newcomer(
     orders = Orders(units_of(query_plan.manner.order))
     lowered, installer = lower_again(topology, name, query, start, orders)
     installer.site = _site(topology, (query_plan.node, query_plan.member))
-    root = topology._with_wide_sets(installer, lowered)
-    planned = _plan_newcomer(topology, Newcomer(name, installer, root, orders, lambda _: root))
-    batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
-    topology.sides.ask(batch, {name: installer}, roots)
+    root = topology.sharing.with_wide_sets(installer, lowered)
+    one = Newcomer(name, installer, root, orders, lambda _: root)
+    batch = Batch(topology.graph.common, topology.version + 1)
+    topology.sharing.forget_operators(name)
+    roots = topology.sharing.share([one], topology.queries, batch, again=True)
     made = batch.install()[name]
     joins = [
-        with_places(each, topology._common, topology.index)
+        with_places(each, topology.graph.common, topology.graph.index)
         for each in locate_conjunctions(orders.conjunctions, installer, root, roots[name])
     ]
     return made.shape, made.member, joins
-
-
-def _plan_newcomer(topology: Topology, one: Newcomer) -> Op:
-    """Returns the last operator of a query, registered like a new query."""
-    topology.relaxations.forget(one.name)
-    topology._families.forget(one.name)
-    topology.sides.forget(topology._common, one.name)
-    noted = topology._note_root(one)
-    return with_arrangements(topology.relaxations.relax(one.name, noted, topology._why_refused))
 
 
 def _site(topology: Topology, last: At) -> str:
@@ -90,7 +80,7 @@ def _site(topology: Topology, last: At) -> str:
     waiting = [last]
     while waiting:
         number, member = waiting.pop()
-        node = topology.nodes[number]
+        node = topology.graph.nodes[number]
         if (query := node.members[member].query).startswith("+"):
             return query[1:]
         waiting += zip(node.inputs, node.members[member].inputs, strict=True)

@@ -32,8 +32,8 @@ def recover_conjunctions(
     query_plan = topology.queries[name]
     orders = Orders(units_of(query_plan.manner.order))
     lowered = lower(
-        query, topology.facts, empty_reports=empty_reports, replaceable=topology.replaceable,
-        joins=topology.joins, orders=orders,
+        query, topology.streams.facts, empty_reports=empty_reports,
+        replaceable=topology.replaceable, joins=topology.sharing.joins, orders=orders,
     )  # fmt: skip
     if all(len(each.parts) < 3 for each in orders.conjunctions):
         return False
@@ -55,13 +55,15 @@ def recover_conjunctions(
             ops |= {mask_of(tree): op for tree, op in each.joined.items()}
             there = {mask: id(base_of(op)) for mask, op in ops.items()}
             at = {mask: places[key] for mask, key in there.items() if key in places}
-            topology.orders.follow(RunningConjunction(installer, each, at, number))
+            topology.sharing.orders.follow(RunningConjunction(installer, each, at, number))
     return True
 
 
 def _site(topology: Topology, places: Mapping[int, At]) -> str:
     """Returns the region of operators; their leaves have its name (``Steps.site``)."""
-    names = (topology.nodes[number].members[member].query for number, member in places.values())
+    names = (
+        topology.graph.nodes[number].members[member].query for number, member in places.values()
+    )
     return next((name[1:] for name in names if name.startswith("+")), "")
 
 
@@ -73,10 +75,10 @@ def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
         op, (number, member) = waiting.pop()
         if id(op) in places:
             continue
-        node = topology.nodes[number]
+        node = topology.graph.nodes[number]
         if isinstance(node.shape.step, s.Arrange):  # not an operator of the lowered query
             number, member = node.inputs[0], node.members[member].inputs[0]
-            node = topology.nodes[number]
+            node = topology.graph.nodes[number]
         step = node.shape.step
         fits = type(op.spec).__name__ == type(step).__name__
         fits = fits or (isinstance(op.spec, p.Join) and isinstance(step, s.ArrangedJoin))

@@ -67,7 +67,7 @@ class Reoptimizer:
         of a query.
         """
         self.looks += 1
-        there = topology.orders.standing
+        there = topology.sharing.orders.standing
         for known in (self.times, self._until):
             for name in [name for name in known if name not in there]:
                 del known[name]
@@ -77,7 +77,7 @@ class Reoptimizer:
             for name in there
             if name not in topology.switches and topology.queries[name].since <= topology.version
         ]
-        if topology.orders.forced is not None:
+        if topology.sharing.orders.forced is not None:
             yield from self._propose_forced(topology, waiting, why_not)
             return
         at = self._next % len(waiting) if waiting else 0
@@ -99,7 +99,7 @@ class Reoptimizer:
 
         The first of these that may migrate is examined for all (``looked``).
         """
-        for followed in list(topology.orders.standing[name]):
+        for followed in list(topology.sharing.orders.standing[name]):
             names, together = [name], _queries_in_common(topology, followed)
             if len(together) > MOST_TOGETHER or _root_member(followed) in looked:
                 continue
@@ -111,7 +111,7 @@ class Reoptimizer:
                     if other == name or not (why_not(other) or _find_obstacle(topology, other))
                 ]
             gone = members_to_remove(topology, names)
-            if (improvement := find_better_order(topology.orders, followed, gone)) is None:
+            if (improvement := find_better_order(topology.sharing.orders, followed, gone)) is None:
                 continue
             if why:
                 self._record_obstacle(
@@ -119,10 +119,10 @@ class Reoptimizer:
                 )
                 return
             for other in names:
-                for conjunction in topology.orders.standing[other]:
+                for conjunction in topology.sharing.orders.standing[other]:
                     if _root_member(conjunction) != _root_member(followed):
                         continue
-                    each = find_better_order(topology.orders, conjunction, gone)
+                    each = find_better_order(topology.sharing.orders, conjunction, gone)
                     if each is not None:
                         order = show_order(conjunction.conjunction, each.tree)
                         units = _units(topology, other, {conjunction.number: each.tree})
@@ -134,20 +134,20 @@ class Reoptimizer:
         if name not in self._reported:
             self._reported.add(name)
             message = f"{name} would add less by {order}, and keeps its order: {why}"
-            topology.journal.record(topology.version + 1, message)
+            topology.sharing.journal.record(topology.version + 1, message)
 
     def _propose_forced(
         self, topology: Topology, names: Sequence[str], why_not: Callable[[str], str]
     ) -> Iterator[ReorderProposal]:
         """Yields queries for the orders that a caller forces."""
-        forced = topology.orders.forced
+        forced = topology.sharing.orders.forced
         assert forced is not None, "who says the orders"
         for name in names:
             if why_not(name) or _find_obstacle(topology, name):
                 continue
             trees: dict[int, Tree] = {}
             order = ""
-            for running in topology.orders.standing[name]:
+            for running in topology.sharing.orders.standing[name]:
                 units = forced(name, running.number, running.conjunction)
                 if units and units[0] != running.conjunction.tree:
                     trees[running.number] = units[0]
@@ -158,7 +158,9 @@ class Reoptimizer:
 
 def _units(topology: Topology, name: str, trees: Mapping[int, Tree]) -> dict[int, Sequence[Tree]]:
     """Returns the orders of all conjunctions of a query, with these replaced."""
-    current_trees = {one.number: one.conjunction.tree for one in topology.orders.standing[name]}
+    current_trees = {
+        one.number: one.conjunction.tree for one in topology.sharing.orders.standing[name]
+    }
     return {number: (tree,) for number, tree in {**current_trees, **trees}.items()}
 
 
@@ -172,7 +174,7 @@ def _queries_in_common(topology: Topology, followed: RunningConjunction) -> list
     at = _root_member(followed)
     return [
         name
-        for name, conjunctions in topology.orders.standing.items()
+        for name, conjunctions in topology.sharing.orders.standing.items()
         if name not in topology.switches and any(_root_member(each) == at for each in conjunctions)
     ]
 

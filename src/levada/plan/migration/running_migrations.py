@@ -57,26 +57,26 @@ def begin(
     that its streams have had. The site of the query stays the same.
     """
     topology.install()
-    query_plan, before = topology.queries[name], topology.orders.standing[name][0].installer
+    query_plan, before = topology.queries[name], topology.sharing.orders.standing[name][0].installer
     orders = Orders(units)
     root, installer = lower_again(topology, name, query, start, orders)
     installer.site = before.site
-    batch = Batch(topology._common, topology.version + 1)
+    batch = Batch(topology.graph.common, topology.version + 1)
     batch.ask(name, installer, root)
     made = batch.install()[name]
-    node = topology.index[made.shape]
-    topology._count(node, made.member, 1)
-    old, new = (topology.nodes[at].shape for at in (query_plan.node, node))
+    node = topology.graph.index[made.shape]
+    topology.graph.count_use(node, made.member, 1)
+    old, new = (topology.graph.nodes[at].shape for at in (query_plan.node, node))
     same = (node, made.member) == (query_plan.node, query_plan.member)
     if same or new.layout != old.layout or new.step != old.step:
-        topology._count(node, made.member, -1)
+        topology.graph.count_use(node, made.member, -1)
         return None
     joins = [
-        with_places(each, topology._common, topology.index)
+        with_places(each, topology.graph.common, topology.graph.index)
         for each in locate_conjunctions(orders.conjunctions, installer, root, root)
     ]
     for each in joins:
-        topology.orders.offer(each)
+        topology.sharing.orders.offer(each)
     switch = PlanMigration(
         name,
         node,
@@ -97,8 +97,8 @@ def lower_again(
     version.
     """
     lowered = lower(
-        query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
-        orders=orders,
+        query, topology.streams.facts, replaceable=topology.replaceable,
+        joins=topology.sharing.joins, orders=orders,
     )  # fmt: skip
     return lowered.root, Installer(
         query, name, start, topology.intern, show_empty=lowered.show_empty,
@@ -119,13 +119,11 @@ def finish(topology: Topology, name: str) -> None:
     anew = is_reordering(topology, name)
     switch, old = topology.switches.pop(name), topology.queries[name]
     if anew:
-        topology.relaxations.forget(name)
-        topology._families.forget(name)
-        topology.sides.forget(topology._common, name)
+        topology.sharing.forget_operators(name)
     version = topology.version + 1
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
-    topology._sealer.came[name] = None
-    topology._count(old.node, old.member, -1)
+    topology.builder.came[name] = None
+    topology.graph.count_use(old.node, old.member, -1)
 
 
 def members_to_remove(topology: Topology, names: Sequence[str]) -> frozenset[At]:
@@ -134,7 +132,7 @@ def members_to_remove(topology: Topology, names: Sequence[str]) -> frozenset[At]
     waiting = [(topology.queries[n].node, topology.queries[n].member) for n in names]
     while waiting:
         at = waiting.pop()
-        node = topology.nodes[at[0]]
+        node = topology.graph.nodes[at[0]]
         left[at] = left.get(at, node.members.uses[at[1]]) - 1
         if not left[at]:
             waiting += zip(node.inputs, node.members[at[1]].inputs, strict=True)
@@ -149,7 +147,7 @@ def picks_from_shared_join(topology: Topology, name: str) -> bool:
         at = waiting.pop()
         if at not in seen:
             seen.add(at)
-            node = topology.nodes[at[0]]
+            node = topology.graph.nodes[at[0]]
             if isinstance(node.shape.step, Pick):
                 return True
             waiting += zip(node.inputs, node.members[at[1]].inputs, strict=True)

@@ -36,16 +36,16 @@ class SharedRows:
 
 def list_arrangements(topology: Topology) -> Iterator[SharedRows]:
     """Yields the arrangements with their readers."""
-    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    nodes = dict(zip(topology.graph.order(), describe(topology), strict=True))
     members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
     readers: dict[At, dict[str, dict[str, None]]] = {}
     for (number, at), member in members.items():
-        node = topology.nodes[number]
+        node = topology.graph.nodes[number]
         for below in zip(node.inputs, node.members[at].inputs, strict=True):
             who = readers.setdefault(below, {}).setdefault(nodes[number].name, {})
             who.update(dict.fromkeys(member.queries))
     for number, described in nodes.items():
-        if isinstance(topology.nodes[number].shape.step, Arrange):
+        if isinstance(topology.graph.nodes[number].shape.step, Arrange):
             for each in described.members:
                 arrangement = number, each.number
                 of = tuple(
@@ -62,7 +62,7 @@ def list_arrangements(topology: Topology) -> Iterator[SharedRows]:
 
 def _leaves(topology: Topology, at: At) -> Iterator[At]:
     """Returns the leaves below a member."""
-    node = topology.nodes[at[0]]
+    node = topology.graph.nodes[at[0]]
     if not node.inputs:
         yield at
     for below in zip(node.inputs, node.members[at[1]].inputs, strict=True):

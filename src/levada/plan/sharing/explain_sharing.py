@@ -152,9 +152,9 @@ def describe_sharing(
     relaxed = tuple(_relaxed_joins(topology))
     picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
     others = [name for name in topology.queries if name not in picking]
-    near = {name: candidates(topology.relaxations, name) for name in others}
+    near = {name: candidates(topology.sharing.relaxations, name) for name in others}
     return SharingSummary(
-        str(topology.sharing),
+        str(topology.sharing.mode),
         len(topology.queries),
         len(members),
         sum(len(member.queries) for _, member in members),
@@ -166,11 +166,11 @@ def describe_sharing(
         {name: _why(topology, name, roots[name]) for name in others},
         {name: nearest for name, nearest in near.items() if nearest},
         dict(ends or {}),
-        dict(topology.sites.chosen),
-        dict(topology.journal.kept.orders),
+        dict(topology.sharing.sites.chosen),
+        dict(topology.sharing.journal.kept.orders),
         {name: switch.behind for name, switch in topology.switches.items()},
         tuple(list_arrangements(topology)),
-        levels(topology.relaxations),
+        levels(topology.sharing.relaxations),
     )
 
 
@@ -180,11 +180,11 @@ def _shared_operator(name: str, member: SharedMember) -> Shared:
 
 def _why(topology: Topology, query: str, root: Op) -> str:
     """Returns why no join of a query is relaxed."""
-    if topology.sharing is Sharing.CONTAINMENT and has_time_join(root):
+    if topology.sharing.mode is Sharing.CONTAINMENT and has_time_join(root):
         return UNCONTAINED
-    if topology.sharing is not Sharing.RELAX:
-        return MODE.format(topology.sharing)
-    relaxations = topology.relaxations
+    if topology.sharing.mode is not Sharing.RELAX:
+        return MODE.format(topology.sharing.mode)
+    relaxations = topology.sharing.relaxations
     if query in relaxations.apart:
         return relaxations.apart[query]
     query_wants = [(key, block.wants) for key, block in relaxations.shareable_joins(query)]
@@ -203,16 +203,16 @@ def _why(topology: Topology, query: str, root: Op) -> str:
 
 def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
     """Yields the relaxed joins and sets with their picks."""
-    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    nodes = dict(zip(topology.graph.order(), describe(topology), strict=True))
     picks_by_source: dict[At, list[At]] = {}
     for number in nodes:
-        node = topology.nodes[number]
+        node = topology.graph.nodes[number]
         if isinstance(node.shape.step, Pick):
             for member, at in node.members.index.items():
-                source = join_below_pick(topology.nodes, node.inputs[0], member.inputs[0])
+                source = join_below_pick(topology.graph.nodes, node.inputs[0], member.inputs[0])
                 picks_by_source.setdefault(source, []).append((number, at))
     for (join, _), picks in picks_by_source.items():
-        if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
+        if topology.sharing.mode is Sharing.CONTAINMENT and len(picks) == 1:
             continue  # a family of its leader alone: no other query has the join
         wants = [dict(_wants(topology, pick)) for pick in picks]
         kinds = sorted({kind for pick_wants in wants for kind in pick_wants})
@@ -246,7 +246,7 @@ def _name_difference(kind: _Kind, kinds: Sequence[_Kind]) -> str:
 
 def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
     """Yields the demand of a pick with its place: a pattern, a column, all columns, times."""
-    node = topology.nodes[pick[0]]
+    node = topology.graph.nodes[pick[0]]
     member, step = node.members[pick[1]], node.shape.step
     assert isinstance(step, Pick), "a pick"
     columns = node.shape.inputs[0][1].slots
@@ -281,11 +281,11 @@ def _short(term: Term | None) -> str:
 def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ...]) -> str:
     """Returns the text of the relaxed pattern at the end of a way."""
     for i in source[:-1]:
-        node = topology.nodes[number]
+        node = topology.graph.nodes[number]
         number, member = node.inputs[i], node.members[member].inputs[i]
-        if isinstance((node := topology.nodes[number]).shape.step, RelaxedStream):
+        if isinstance((node := topology.graph.nodes[number]).shape.step, RelaxedStream):
             number, member = node.inputs[0], node.members[member].inputs[0]
-    constants = topology.nodes[number].members[member].constants
+    constants = topology.graph.nodes[number].members[member].constants
     texts = ["-" if term is None else str(term) for term in constants]
     texts[source[-1]] = "*"
     return f"({' '.join(texts)})"

@@ -51,7 +51,7 @@ class Folded:
 def list_folded_rows(topology: Topology) -> Iterator[Folded]:
     """Yields the GROUP BYs that aggregate rows together, by operator. Seals the topology."""
     plan = topology.seal()
-    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    nodes = dict(zip(topology.graph.order(), describe(topology), strict=True))
     users = {(n, m.number): m.queries for n, node in nodes.items() for m in node.members}
     for number in plan.order:
         for readers in readers_of(plan, plan.nodes[number]):

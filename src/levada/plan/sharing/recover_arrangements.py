@@ -20,32 +20,32 @@ from levada.plan.topology.topology import Topology
 
 def recover_arrangements(topology: Topology) -> None:
     """Registers the arrangements of patterns in a topology that was read from a file."""
-    for node in topology.nodes.values():
+    for node in topology.graph.nodes.values():
         for member in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
             note_arrangement(topology, node.shape, member)
 
 
 def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> None:
     """Registers a member of an arrangement, if it is over a pattern."""
-    node = topology.nodes[topology.index[shape]]
-    if (forms := _forms(topology._common, shape)) is None:
+    node = topology.graph.nodes[topology.graph.index[shape]]
+    if (forms := _forms(topology.graph.common, shape)) is None:
         return
     member = node.members[member_number]
-    leaf = topology.nodes[node.inputs[0]].members[member.inputs[0]]
-    number = _number(topology._common, forms, leaf, member)
+    leaf = topology.graph.nodes[node.inputs[0]].members[member.inputs[0]]
+    number = _number(topology.graph.common, forms, leaf, member)
     made = InstalledOperator(node.shape, member_number, forms[2], topology.version)
-    topology._common.install(number, made)
+    topology.graph.common.install(number, made)
 
 
 def find_arrangement(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, int] | None:
     """Returns the arrangement of this shape and pattern, of the current static files; None: none
     exists.
     """
-    forms = _forms(topology._common, shape)
+    forms = _forms(topology.graph.common, shape)
     if forms is None or isinstance(shape.step, s.ArrangeStream):  # of streams by its shape
         return None
-    number = _number(topology._common, forms, leaf, Member(since=topology.data))
-    made = (one for one in topology._common.known[number].made if one.shape == shape)
+    number = _number(topology.graph.common, forms, leaf, Member(since=topology.data))
+    made = (one for one in topology.graph.common.known[number].made if one.shape == shape)
     return next(((one.shape, one.member) for one in made), None)
 
 

@@ -80,7 +80,7 @@ def add_rows(
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
     asked = (
-        bool(region) or topology.sites.has_regions or bool(topology.share_limit)
+        bool(region) or topology.sharing.sites.has_regions or bool(topology.sharing.share_limit)
     )  # measured separately for each query
     alone = asked or len(rows) == 1
     planned = None if alone else _plan_template(topology, rows, start, empty_reports)
@@ -102,8 +102,8 @@ def expect_rows(
     any is added.
     """
     template = rows[0][1].template
-    if len(rows) > 1 and topology.is_choosing_orders:
-        beside = _trial_topology(topology, topology.sharing)
+    if len(rows) > 1 and topology.sharing.is_choosing_orders:
+        beside = _trial_topology(topology, topology.sharing.mode)
         # both, since what has no mark is every row's
         beside.add(_template_name(template), template.query, start)
         beside.add(f"{_template_name(template)} {TWIN}", template.twin, start)
@@ -146,11 +146,11 @@ def _plan_template(
     """Returns the plan of the template, if it equals that of its twin except for the marks."""
     template = rows[0][1].template
     # rows contain each other where they are equal, and then they share everything anyway
-    contains = topology.sharing is Sharing.CONTAINMENT
-    sharing = Sharing.EXACT if contains else topology.sharing
+    contains = topology.sharing.mode is Sharing.CONTAINMENT
+    sharing = Sharing.EXACT if contains else topology.sharing.mode
     beside = _trial_topology(topology, sharing)
-    chosen = topology.orders.chosen_units(_template_name(template))
-    beside.orders.forced = lambda _, number, __: chosen.get(number, ())
+    chosen = topology.sharing.orders.chosen_units(_template_name(template))
+    beside.sharing.orders.forced = lambda _, number, __: chosen.get(number, ())
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
     if sharing is Sharing.RELAX:
@@ -166,10 +166,12 @@ def _plan_template(
     planned = beside.queries[MARK]
     joins = [
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
-        for each in beside.orders.new_conjunctions(MARK)
+        for each in beside.sharing.orders.new_conjunctions(MARK)
     ]
     kept = dict(_existing_arrangements(topology, operators))
-    return _Planned(operators, shapes, planned, template.marks, beside.relaxations, joins, kept)
+    return _Planned(
+        operators, shapes, planned, template.marks, beside.sharing.relaxations, joins, kept
+    )
 
 
 def _existing_arrangements(
@@ -186,17 +188,17 @@ def _existing_arrangements(
         (below,) = operator.member.inputs
         arrangement = find_arrangement(topology, operator.shape, operators[below].member)
         if arrangement is not None and users[below] == 1:
-            node = topology.nodes[topology.index[arrangement[0]]]
+            node = topology.graph.nodes[topology.graph.index[arrangement[0]]]
             pattern = node.members[arrangement[1]].inputs[0]
             yield place, arrangement
-            yield below, (topology.nodes[node.inputs[0]].shape, pattern)
+            yield below, (topology.graph.nodes[node.inputs[0]].shape, pattern)
 
 
 def _trial_topology(topology: Topology, sharing: Sharing) -> Topology:
     """Returns a topology without queries that plans like another one."""
-    trial = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
-    trial.go_on(topology.version, 0)
-    trial.data, trial.measures = topology.data, topology.measures
+    trial = Topology(topology.streams.facts, topology.replaceable, sharing, topology.sharing.joins)
+    trial.version, trial.data = topology.version, topology.data
+    trial.measures = topology.measures
     return trial
 
 
@@ -213,7 +215,7 @@ def _operators(
 
     def visit(node: int, at: int) -> int:
         if (node, at) not in places:
-            entry = topology.nodes[node]
+            entry = topology.graph.nodes[node]
             member = entry.members[at]
             pairs = zip(entry.inputs, member.inputs, strict=True)
             below = tuple([visit(i, m) for i, m in pairs])
@@ -276,22 +278,22 @@ class _Planned:
                         note_arrangement(topology, *installed)
             made.append(installed)
         query = self.query
-        if query.template or topology.sharing is Sharing.RELAX:
+        if query.template or topology.sharing.mode is Sharing.RELAX:
             by = dict(zip(self.marks, terms, strict=True))
             if query.template:
                 query = _with(query, template=substitute(query.template, by))
-            topology.relaxations.note_as(name, self.relaxations, MARK, by)
+            topology.sharing.relaxations.note_as(name, self.relaxations, MARK, by)
         topology.put(name, query, *made[-1])
 
     def follow(self, topology: Topology) -> None:
         """Registers the joins that all instances share."""
         for each, places in self.joins:
             there = {
-                mask: (topology.index[self.shared[place][0]], self.shared[place][1])
+                mask: (topology.graph.index[self.shared[place][0]], self.shared[place][1])
                 for mask, place in places.items()
                 if place in self.shared
             }
-            topology.orders.offer(replace(each, places=there))
+            topology.sharing.orders.offer(replace(each, places=there))
 
     def _with_inputs(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
         """Returns the shape of an operator over the nodes of its inputs."""

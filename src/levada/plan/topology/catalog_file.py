@@ -94,20 +94,20 @@ def encode_catalog(
     With ``change`` it contains only differences, as that of the plan.
     """
     topology.install()
-    new = topology.nodes if change is None else change.nodes
+    new = topology.graph.nodes if change is None else change.nodes
     names = topology.queries if change is None else change.queries
     catalog = Catalog(
         0 if change is None else change.base,
         topology.version,
-        topology.numbers,
-        topology.streams,
-        topology.facts,
+        topology.graph.numbers,
+        topology.streams.names,
+        topology.streams.facts,
         topology.replaceable,
-        topology.made,
+        topology.streams.made,
         tuple([topology.queries[name] for name in names]),
         {name: identities[name] for name in names if name in identities},
-        tuple([_keep(number, topology.nodes[number]) for number in new]),
-        tuple(topology.nodes),
+        tuple([_keep(number, topology.graph.nodes[number]) for number in new]),
+        tuple(topology.graph.nodes),
         () if change is None else change.gone,
         tuple(topology.switches.values()),
     )
@@ -119,8 +119,8 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     last = read_file(path, Catalog, CATALOGS)
     queries, identities, nodes = _collect_catalogs(path, last)
     topology = Topology(last.facts, last.replaceable)
-    topology.go_on(last.version, last.numbers)
-    topology.streams, topology.made = last.streams, dict(last.made)
+    topology.version, topology.graph.numbers = last.version, last.numbers
+    topology.streams.names, topology.streams.made = last.streams, dict(last.made)
     topology.queries = queries
     topology.switches = {switch.name: switch for switch in last.switches}
     try:
@@ -178,13 +178,13 @@ def _keep(number: int, node: CatalogNode) -> KeptNode:
 
 def _restore(topology: Topology, kept: KeptNode) -> None:
     """Puts a node back in its place."""
-    below = [topology.nodes[i].shape for i in kept.inputs]
+    below = [topology.graph.nodes[i].shape for i in kept.inputs]
     inputs = tuple(zip(below, kept.edges, strict=True))
     shape = Shape(kept.step, kept.stage, inputs, kept.layout, kept.generation)
-    topology.nodes[kept.number] = CatalogNode(shape, kept.inputs, _members(kept))
-    topology.index[shape] = kept.number
+    topology.graph.nodes[kept.number] = CatalogNode(shape, kept.inputs, _members(kept))
+    topology.graph.index[shape] = kept.number
     first = replace(shape, generation=0) if kept.generation else shape
-    topology.alike.setdefault(first, []).append(kept.number)
+    topology.graph.alike.setdefault(first, []).append(kept.number)
 
 
 def _members(kept: KeptNode) -> Members:

@@ -54,8 +54,8 @@ class Channel:
 
 def channels(topology: Topology) -> Iterator[Channel]:
     """Yields all edges of a topology, by consumer."""
-    for number in topology.order():
-        node = topology.nodes[number]
+    for number in topology.graph.order():
+        node = topology.graph.nodes[number]
         edges = zip(node.inputs, node.shape.inputs, strict=True)
         for at, (producer, (_, edge)) in enumerate(edges):
             kind = kind_of(edge)
@@ -76,7 +76,7 @@ def kind_of(edge: Edge) -> Kind:
 
 
 def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> str:
-    below = topology.nodes[producer]
+    below = topology.graph.nodes[producer]
     kind = kind_of(edge)
     if kind == "local":
         if node.shape.stage == 0:
@@ -93,7 +93,7 @@ def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> st
 
 def _explain_placement(topology: Topology, number: int) -> str:
     """Returns how the last exchange below a node, or into it, has grouped its rows."""
-    node = topology.nodes[number]
+    node = topology.graph.nodes[number]
     for producer, (_, edge) in zip(node.inputs, node.shape.inputs, strict=True):
         kind = kind_of(edge)
         if kind == "all":

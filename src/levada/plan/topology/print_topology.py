@@ -119,12 +119,12 @@ def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
     topology.install()
     streams = {
         display_name(s)
-        for n in topology.nodes.values()
+        for n in topology.graph.nodes.values()
         for m in n.members.index
         for s in m.streams
         if s
     }
-    stages = max((node.shape.stage for node in topology.nodes.values()), default=0)
+    stages = max((node.shape.stage for node in topology.graph.nodes.values()), default=0)
     return {
         **dict.fromkeys(sorted(streams)),
         **{f"stage {i}": partitions for i in range(1, stages + 1)},
@@ -135,7 +135,7 @@ def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
 def streams_read(topology: Topology) -> tuple[tuple[str, ...], ...]:
     """Returns the streams that each node reads itself, in the order of ``describe``."""
     topology.install()
-    nodes = [topology.nodes[number] for number in topology.order()]
+    nodes = [topology.graph.nodes[number] for number in topology.graph.order()]
     return tuple(
         tuple({display_name(s): None for m in node.members.index for s in m.streams if s})
         if not node.inputs
@@ -156,8 +156,8 @@ def _names(topology: Topology) -> dict[int, str]:
     """
     names: dict[int, str] = {}
     counts: dict[str, int] = {}
-    for number in topology.order():
-        step = type(topology.nodes[number].shape.step).__name__
+    for number in topology.graph.order():
+        step = type(topology.graph.nodes[number].shape.step).__name__
         counts[step] = counts.get(step, 0) + 1
         names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
     return names
@@ -171,8 +171,8 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
     users = _users(topology)
     names = _names(topology)
     shared_nodes = []
-    for number in topology.order():
-        node = topology.nodes[number]
+    for number in topology.graph.order():
+        node = topology.graph.nodes[number]
         edges = zip(node.inputs, node.shape.inputs, strict=True)
         shared_nodes.append(
             SharedNode(
@@ -208,7 +208,7 @@ def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
                 continue
             seen.add(at)
             users.setdefault(at, []).append(name)
-            node = topology.nodes[at[0]]
+            node = topology.graph.nodes[at[0]]
             waiting += zip(node.inputs, node.members[at[1]].inputs, strict=True)
     return users
 

@@ -17,15 +17,15 @@ from levada.plan.topology.topology import Topology
 
 def count_uses(topology: Topology) -> None:
     """Counts the uses of each member: by the members that read it, and by queries."""
-    uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
-    for node in topology.nodes.values():
+    uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.graph.nodes.items()}
+    for node in topology.graph.nodes.values():
         for i, below in enumerate(node.inputs):
             np.add.at(uses[below], node.members.living_members().inputs[i], 1)
     for query in topology.queries.values():
         uses[query.node][query.member] += 1
     for switch in topology.switches.values():
         uses[switch.node][switch.member] += 1
-    for n, node in topology.nodes.items():
+    for n, node in topology.graph.nodes.items():
         node.members.uses = array("q", uses[n].tolist())
 
 
@@ -37,15 +37,15 @@ def drop_queries(topology: Topology, names: Collection[str]) -> None:
     for of in (topology.queries, topology.switches):
         for name in names:
             of.pop(name, None)
-    topology.made = {s: maker for s, maker in topology.made.items() if maker not in names}
+    topology.streams.remove_makers(names)
     count_uses(topology)
-    for number in reversed(topology.order()):
-        node = topology.nodes[number]
+    for number in reversed(topology.graph.order()):
+        node = topology.graph.nodes[number]
         members = node.members
         for at in members.living_numbers():
             if not members.uses[at]:
                 for below, used in zip(node.inputs, members[at].inputs, strict=True):
-                    topology.nodes[below].members.uses[used] -= 1
+                    topology.graph.nodes[below].members.uses[used] -= 1
                 members.drop(at)
         if not members:
-            topology.drop_node(number)
+            topology.graph.drop_node(number)

@@ -69,9 +69,9 @@ class PlanMigrations:
         return bool(_ready(topology, last)) or self._may_look(topology, last)
 
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
-        if not self.every or not topology.is_choosing_orders:
+        if not self.every or not topology.sharing.is_choosing_orders:
             return False
-        there = topology.orders.standing or topology.sides.late
+        there = topology.sharing.orders.standing or topology.sharing.sides.late
         if not (there or self._before or self.converging.fresh):
             return False
         elements = sum(record.elements for record in last.streams.values())
@@ -91,15 +91,15 @@ class PlanMigrations:
             outcome = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
                 outcome = "gone over to what others keep"
-            topology.journal.record(topology.version + 1, f"{name} has {outcome}")
+            topology.sharing.journal.record(topology.version + 1, f"{name} has {outcome}")
             if begun is None and not anew:
                 continue
-            topology.orders.forget(name)
+            topology.sharing.orders.forget(name)
             if begun is None:
                 self._before.append(name)  # a previous run has begun it
             else:
                 for each in begun.joins:
-                    topology.orders.record_query(each)
+                    topology.sharing.orders.record_query(each)
         return done
 
     def begin(
@@ -109,7 +109,7 @@ class PlanMigrations:
         other queries were added or removed.
         """
         self._begun = {name: b for name, b in self._begun.items() if name in topology.switches}
-        if not self.every or not topology.is_choosing_orders:
+        if not self.every or not topology.sharing.is_choosing_orders:
             return []
         self.converging.note_queries(topology)
         if last is None or last.behind or last.ended:
@@ -142,7 +142,7 @@ class PlanMigrations:
         """Begins migrations to join sides that other queries keep by now; returns the names of the
         queries.
         """
-        late, names = topology.sides.late, list[str]()
+        late, names = topology.sharing.sides.late, list[str]()
         for name in list(late)[:AT_ONCE]:
             query_plan = topology.queries[name]
             if len(topology.switches) >= MAX_MIGRATIONS:
@@ -158,7 +158,7 @@ class PlanMigrations:
             if begun is not None:
                 self._begun[name] = begun
                 message = f"{name} begins to go over to what others keep of its joins"
-                topology.journal.record(topology.version + 1, message)
+                topology.sharing.journal.record(topology.version + 1, message)
                 names.append(name)
         return names
 
@@ -172,7 +172,7 @@ class PlanMigrations:
             if query_plan.start > MIN and len(query_plan.manner.formers) < MOST_OF_A_QUERY:
                 converge(topology, name, first)
                 message = f"{name} begins to become one with {first}, which is equal"
-                topology.journal.record(topology.version + 1, message)
+                topology.sharing.journal.record(topology.version + 1, message)
                 names.append(name)
         return names
 
@@ -180,7 +180,7 @@ class PlanMigrations:
         """Looks up the join orders of some queries of a previous run."""
         names, self._before = self._before[:QUERIES_PER_CHECK], self._before[QUERIES_PER_CHECK:]
         for name in names:
-            there = name in topology.queries and name not in topology.orders.standing
+            there = name in topology.queries and name not in topology.sharing.orders.standing
             if there and (asked_query := asked(name)) is not None:
                 recover_conjunctions(topology, name, asked_query[0], empty_reports=asked_query[1])
 
@@ -204,7 +204,7 @@ class PlanMigrations:
             message += (
                 f", which adds {one.cost:,.0f} ns an element in place of {one.current_cost:,.0f}"
             )
-        topology.journal.record(topology.version + 1, message)
+        topology.sharing.journal.record(topology.version + 1, message)
         return True
 
 

@@ -15,18 +15,19 @@ def feed_measurements(
     """Passes the measurements of the last manifest, the regions of streams and the number of
     partitions to a topology.
     """
-    topology.sites.of_stream = regions
+    sharing = topology.sharing
+    sharing.sites.of_stream = regions
     if topology.measures is not None:
         streams = {} if last is None else last.streams
         run = {name: (s.triples, s.max_ts) for name, s in streams.items() if s.triples}
         topology.measures.see(run, partitions)
     if last is None:
         return
-    topology.dear.observe(last.met)
-    topology.flows.observe(last.flows)
-    topology.rates.observe(last.met, max((s.max_ts for s in last.streams.values()), default=0))
-    topology.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
-    topology.sites.had = partial(_solutions, topology, last)
+    sharing.dear.observe(last.met)
+    sharing.flows.observe(last.flows)
+    sharing.rates.observe(last.met, max((s.max_ts for s in last.streams.values()), default=0))
+    sharing.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
+    sharing.sites.had = partial(_solutions, topology, last)
 
 
 def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:

@@ -23,7 +23,7 @@ def seen_in(stream: str, last: Manifest, topology: Topology) -> int:
     """Returns the largest event time of a stream; for a derived stream, the last report with a
     result of its producer.
     """
-    maker = topology.made.get(stream)
+    maker = topology.streams.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts
     return made_by(maker, last, topology)

@@ -209,7 +209,7 @@ class Catalog:
         migrates no query to another join order.
         """
         anew, topology.data = not topology.version, static
-        last = None if last is None else carry_over(last, topology.streams)
+        last = None if last is None else carry_over(last, topology.streams.names)
         gone = self._removed_queries(topology, queries, dropped, first=first)
         topology = self._remove(topology, gone, ahead=ahead)
         self.goes_on = bool(topology.queries)
@@ -251,7 +251,7 @@ class Catalog:
         """
         topology, lag = self._topology, 0
         assert topology is not None, "there is a plan"
-        last = carry_over(last, topology.streams)
+        last = carry_over(last, topology.streams.names)
         for name in self._unsettled.new:
             query = topology.queries[name]
             latest = max((seen_in(s, last, topology) for s in query.streams), default=MIN)
@@ -371,7 +371,7 @@ class Catalog:
         for name, registered in queries.items():
             if name not in self._lifetime:
                 query = topology.queries[name]
-                registered.lifetime.begin(query, topology.nodes[query.node].shape.layout)
+                registered.lifetime.begin(query, topology.graph.nodes[query.node].shape.layout)
                 self._lifetime[name] = registered.lifetime
 
     def _removed_queries(
@@ -389,11 +389,11 @@ class Catalog:
         gone = dict.fromkeys([n for n in dropped if n in topology.queries])
         if not all(map(queries.__contains__, topology.queries)):
             gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
-        if not first and gone.keys().isdisjoint(topology.made.values()):
+        if not first and gone.keys().isdisjoint(topology.streams.made.values()):
             return list(gone)
         for name, query in topology.queries.items():
             if (first and not self._is_same(query, queries)) or any(
-                topology.made.get(s) in gone or s in self._left for s in query.streams
+                topology.streams.made.get(s) in gone or s in self._left for s in query.streams
             ):
                 gone[name] = None
         return list(gone)
@@ -416,15 +416,17 @@ class Catalog:
                 self._topology = self._load(last)
                 self._saved = self._newest = last.plan
             self._topology.plan_by(self._planning)
-            self._topology.journal = decision_log_file.open_journal(self._checkpoint.root)
+            self._topology.sharing.journal = decision_log_file.open_journal(self._checkpoint.root)
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
         topology, self._identities = self._checkpoint.load_topology(last.plan)
         self._altered = {
-            n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts
+            n for n, facts in self._facts.items() if topology.streams.facts.get(n, facts) != facts
         }
-        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
+        topology.streams.facts |= {
+            n: f for n, f in self._facts.items() if n in topology.streams.names
+        }
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
         recover_arrangements(topology)
@@ -434,13 +436,13 @@ class Catalog:
         """Updates the streams of the topology. Streams keep their numbers, new ones are appended,
         and the numbers of removed ones stay.
         """
-        known = [n for n in topology.streams if not is_derived(n)]
+        known = [n for n in topology.streams.names if not is_derived(n)]
         gone = [n for n in known if n in self._left or n not in self._facts]
         for name in gone:
-            topology.remove_stream(name)
+            topology.streams.remove(name)
         new = [n for n in self._facts if n in gone or n not in known]
         for name in new:
-            topology.add_stream(name, self._facts[name])
+            topology.streams.add(name, self._facts[name])
         self._new_streams = self._new_streams or bool(gone or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
@@ -448,7 +450,7 @@ class Catalog:
         depends on it.
         """
         for graph in sorted(
-            (topology.replaceable ^ self._replaceable) & topology.graphs(), key=str
+            (topology.replaceable ^ self._replaceable) & topology.graph.graphs(), key=str
         ):
             name = "the default graph" if graph is None else f"the static graph <{graph}>"
             was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
@@ -465,7 +467,7 @@ class Catalog:
         # an earlier attempt, or an overtaken driver, may have left one of this number
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
-        decision_log_file.write(self._checkpoint.root, topology.journal)
+        decision_log_file.write(self._checkpoint.root, topology.sharing.journal)
         self._newest = plan.version
         return plan
 
@@ -500,11 +502,13 @@ class Catalog:
             topology = self._checkpoint.load_topology(version)[0]
         if without:
             drop_queries(topology, without)
-        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
+        topology.streams.facts |= {
+            n: f for n, f in self._facts.items() if n in topology.streams.names
+        }
         topology.replaceable = self._replaceable
         recover_arrangements(topology)
         topology.plan_by(self._planning)
-        topology.journal = decision_log_file.open_journal(self._checkpoint.root)
+        topology.sharing.journal = decision_log_file.open_journal(self._checkpoint.root)
         topology.version = max(topology.version, self._dropped)
         return topology
 
@@ -514,7 +518,7 @@ class Catalog:
         before = self._new_streams
         try:
             self._follow_streams(topology)
-            last = None if last is None else carry_over(last, topology.streams)
+            last = None if last is None else carry_over(last, topology.streams.names)
             with cpu_guard(len(newcomers)):
                 self._add(topology, newcomers, last, first=False)
                 topology.seal()
@@ -533,7 +537,7 @@ class Catalog:
         before, identities = self._checkpoint.load_topology(version)
         gone = {name for name in names if name in before.queries}
         for name, query in before.queries.items():  # producers precede readers
-            if any(before.made.get(stream) in gone for stream in query.streams):
+            if any(before.streams.made.get(stream) in gone for stream in query.streams):
                 gone.add(name)
         topology = self._copy(version, gone)
         plan = topology.seal(version)

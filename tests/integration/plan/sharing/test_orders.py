@@ -49,7 +49,7 @@ def add(found: Topology, *groups: str) -> None:
 
 
 def joins(found: Topology) -> int:
-    nodes = (node for node in found.nodes.values() if isinstance(node.shape.step, Join))
+    nodes = (node for node in found.graph.nodes.values() if isinstance(node.shape.step, Join))
     return sum(len(node.members.index) for node in nodes)
 
 
@@ -69,7 +69,7 @@ def test_off_keeps_the_order_of_each_query() -> None:
     found = topology(Sharing.OFF)
     add(found, *shapes(10))
     assert joins(found) == 20
-    assert not found.journal.kept.orders
+    assert not found.sharing.journal.kept.orders
 
 
 @pytest.mark.parametrize("mode", SHARED)
@@ -86,7 +86,7 @@ def test_figure_4_of_cqels_cloud_is_three_joins(mode: Sharing) -> None:
     found = topology(mode)
     add(found, *FIG4)
     assert joins(found) == 3
-    assert {name: len(own) for name, own in found.journal.kept.orders.items()} != {}
+    assert {name: len(own) for name, own in found.sharing.journal.kept.orders.items()} != {}
 
 
 def test_a_query_alone_has_the_plan_that_it_has_without_others(
@@ -98,7 +98,7 @@ def test_a_query_alone_has_the_plan_that_it_has_without_others(
         with monkeypatch.context() as patch:
             patch.setattr(RunningSubjoins, "choose", lambda *_: {})
             add(other, group)
-        assert list(one.index) == list(other.index)
+        assert list(one.graph.index) == list(other.graph.index)
 
 
 def test_names_and_the_order_of_the_text_do_not_decide() -> None:
@@ -119,12 +119,12 @@ def test_what_is_measured_decides() -> None:
     found = topology()
     add(found, *(f"?x :{p} ?y . ?y :z{p} ?z" for p in "abc"))
     rows = {"a": 900, "b": 900, "c": 10}
-    matches = next(n for n, node in found.nodes.items() if not node.inputs)
-    for at, member in enumerate(found.nodes[matches].members.living_numbers()):
-        name = str(found.nodes[matches].members[member].constants[1])[-2]
-        found.flows.counts[matches, at] = rows.get(name, 500), 1000
+    matches = next(n for n, node in found.graph.nodes.items() if not node.inputs)
+    for at, member in enumerate(found.graph.nodes[matches].members.living_numbers()):
+        name = str(found.graph.nodes[matches].members[member].constants[1])[-2]
+        found.sharing.flows.counts[matches, at] = rows.get(name, 500), 1000
     add(found, "?x :a ?y . ?y :b ?z . ?z :c ?u")
-    (own,) = found.journal.kept.orders.values()
+    (own,) = found.sharing.journal.kept.orders.values()
     chosen, other = own
     assert chosen.order.startswith("((?y <http://e/b> ?z, ?z <http://e/c> ?u)"), own
     assert chosen.chosen
@@ -147,7 +147,7 @@ def test_what_has_gone_is_joined_no_more() -> None:
         found.remove(name)
     add(found, *shapes(1))
     assert joins(found) == 2
-    assert not [one for own in found.journal.kept.orders.values() for one in own]
+    assert not [one for own in found.sharing.journal.kept.orders.values() for one in own]
 
 
 def test_what_is_known_does_not_grow_with_queries_that_come_and_go() -> None:
@@ -155,8 +155,8 @@ def test_what_is_known_does_not_grow_with_queries_that_come_and_go() -> None:
     for i in range(300):
         add(found, f"?x :a{i} ?y . ?y :b{i} ?z . ?z :c ?u")
         found.remove(f"q{len(found.queries) - 1}")
-    assert len(found.orders._joins) + len(found.orders._parts) < 1100
-    assert len(found.orders._numbers.known) < 1100
+    assert len(found.sharing.orders._joins) + len(found.sharing.orders._parts) < 1100
+    assert len(found.sharing.orders._numbers.known) < 1100
 
 
 def shapes_of_ten(engine: Engine) -> None:
@@ -192,12 +192,12 @@ def test_rows_of_a_template_that_differ_in_shape_and_constant(
 def test_explain_tells_orders_with_what_they_add() -> None:
     found = topology()
     add(found, *shapes(3))
-    told = list(show_orders(found.journal.kept.orders))
+    told = list(show_orders(found.sharing.journal.kept.orders))
     assert told[0] == "orders of joins"
     assert sum(line.endswith(", chosen") for line in told) == 3
-    assert any(what.startswith("q0 joins ((") for _, what in found.journal.kept.log), told
+    assert any(what.startswith("q0 joins ((") for _, what in found.sharing.journal.kept.log), told
     found.remove("q0")
-    assert "q0" not in found.journal.kept.orders
+    assert "q0" not in found.sharing.journal.kept.orders
 
 
 def drawn(random: Random, parts: int) -> Tree:
@@ -217,7 +217,7 @@ def test_orders_can_be_forced() -> None:
         return [drawn(random, len(conjunction.parts))]
 
     found = topology()
-    found.orders.forced = forced
+    found.sharing.orders.forced = forced
     add(found, *FIG4)
     assert set(asked) == set(found.queries)
     assert parts_of(drawn(random, 4)) != ()
@@ -231,5 +231,5 @@ def test_shapes_of_which_each_has_a_constant_of_its_own_share_a_relaxed_sub_join
     assert joins(found) == 32
     for name in list(found.queries):
         found.remove(name)
-    assert not found.nodes
-    assert not found.relaxations.alike
+    assert not found.graph.nodes
+    assert not found.sharing.relaxations.alike

@@ -78,14 +78,14 @@ def test_queries_share_and_go_across_processes(path: Path) -> None:
     topology, identities = read_catalog(path)
     assert identities == {"q": "a", "r": "b"}
     recover_arrangements(topology)
-    nodes = set(topology.nodes)
-    assert any(node.shape.generation for node in topology.nodes.values())
+    nodes = set(topology.graph.nodes)
+    assert any(node.shape.generation for node in topology.graph.nodes.values())
     topology.add("again", translate(parse(TEXT), text=TEXT), 0)
     topology.install()
-    assert set(topology.nodes) == nodes, "a query of the same shape makes no node"
+    assert set(topology.graph.nodes) == nodes, "a query of the same shape makes no node"
     for name in ("q", "r", "again"):
         topology.remove(name)
-    assert not topology.nodes and not topology.index and not topology.alike
+    assert not topology.graph.nodes and not topology.graph.index and not topology.graph.alike
 
 
 def test_every_process_writes_the_same(path: Path) -> None:
@@ -100,7 +100,7 @@ def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
     for topology in (before, after):
         for i, text in enumerate(more):
             topology.add(f"new{i}", translate(parse(text), text=text), 5)
-        topology.stream_of("new1")
+        topology.streams.stream_of(topology.queries["new1"])
         topology.remove("r")
     assert encode_plan(before.seal()) == encode_plan(after.seal())
     assert encode_catalog(before, {}) == encode_catalog(after, {})
@@ -117,7 +117,9 @@ def test_static_rows_are_found_again_as_long_as_the_files_are(
     topology.data = 7
     topology.add("q", translate(parse(JOINED), text=JOINED), 0)
     topology.seal()
-    before = {type(n.shape.step).__name__: len(n.members.index) for n in topology.nodes.values()}
+    before = {
+        type(n.shape.step).__name__: len(n.members.index) for n in topology.graph.nodes.values()
+    }
     assert "Arrange" in before
     (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q": "a"}))
     again, _ = read_catalog(tmp_path / "catalog")
@@ -127,14 +129,14 @@ def test_static_rows_are_found_again_as_long_as_the_files_are(
     query = translate(parse(text), text=text)
     again.add("later", query, 0)
     again.seal()
-    static = [n for n in again.nodes.values() if isinstance(n.shape.step, Arrange)]
+    static = [n for n in again.graph.nodes.values() if isinstance(n.shape.step, Arrange)]
     assert static
     for node in static:
         assert len(node.members.index) == (1 if kept_once else 2)
     again.remove("q")
     again.remove("later")
-    assert not again.nodes
-    assert not [n for n in again._common.known.values() if n.made]
+    assert not again.graph.nodes
+    assert not [n for n in again.graph.common.known.values() if n.made]
 
 
 def test_a_query_over_what_is_kept_is_known_when_its_run_goes_on() -> None:
@@ -155,10 +157,12 @@ def test_a_side_that_was_kept_for_several_is_found_again(tmp_path: Path) -> None
     (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q0": "a", "q1": "b"}))
     again, _ = read_catalog(tmp_path / "catalog")
     recover_arrangements(again)
-    nodes = set(again.nodes)
+    nodes = set(again.graph.nodes)
     for i, text in enumerate(asked):
         again.add(f"again{i}", translate(parse(text), text=text), 0)
         again.install()
-    assert set(again.nodes) == nodes
-    members = {type(n.shape.step).__name__: len(n.members.index) for n in again.nodes.values()}
+    assert set(again.graph.nodes) == nodes
+    members = {
+        type(n.shape.step).__name__: len(n.members.index) for n in again.graph.nodes.values()
+    }
     assert (members["ArrangeStream"], members["StreamJoin"]) == (1, 3)

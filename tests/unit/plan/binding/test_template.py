@@ -37,7 +37,7 @@ def _topology(group: str = GROUP) -> list[tuple[object, object]]:
     text = TEXT.format(group)
     topology.add("q", optimize(translate(parse(text), text=text)), 0)
     topology.install()
-    return [(node.shape, node.members.rows) for node in topology.nodes.values()]
+    return [(node.shape, node.members.rows) for node in topology.graph.nodes.values()]
 
 
 def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,12 +85,12 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
                 topology.remove(f"q{n}")
             assert all(
                 node.members.uses[at]
-                for node in topology.nodes.values()
+                for node in topology.graph.nodes.values()
                 for at in node.members.living_numbers()
             )
-    assert any(node.shape.generation for node in topology.nodes.values())
-    for node in topology.nodes.values():
+    assert any(node.shape.generation for node in topology.graph.nodes.values())
+    for node in topology.graph.nodes.values():
         assert all(
-            topology.nodes[i].shape is s
+            topology.graph.nodes[i].shape is s
             for i, (s, _) in zip(node.inputs, node.shape.inputs, strict=True)
         )

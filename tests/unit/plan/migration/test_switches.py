@@ -37,9 +37,9 @@ def topology(*names: str, mode: Sharing = Sharing.EXACT) -> Topology:
 
 def measure(found: Topology, name: str, rows: dict[int, int]) -> None:
     """Of 1,000 elements so many rows, by bits of parts."""
-    (own,) = found.orders.standing[name]
+    (own,) = found.sharing.orders.standing[name]
     for mask, at in own.places.items():
-        found.flows.counts[at] = rows[mask], 1000
+        found.sharing.flows.counts[at] = rows[mask], 1000
 
 
 FIRST_RARE = {0b001: 10, 0b010: 900, 0b100: 900, 0b011: 10, 0b110: 4000, 0b111: 40}
@@ -52,19 +52,19 @@ def go_over(found: Topology, name: str, better: ReorderProposal) -> None:
     assert begun is not None
     found.seal()
     finish(found, name)
-    found.orders.forget(name)
+    found.sharing.orders.forget(name)
     for each in begun.joins:
-        found.orders.record_query(each)
+        found.sharing.orders.record_query(each)
     found.seal()
 
 
 def tree_of(found: Topology, name: str) -> Tree:
-    (own,) = found.orders.standing[name]
+    (own,) = found.sharing.orders.standing[name]
     return own.conjunction.tree
 
 
 def joins(found: Topology) -> int:
-    nodes = (node for node in found.nodes.values() if isinstance(node.shape.step, Join))
+    nodes = (node for node in found.graph.nodes.values() if isinstance(node.shape.step, Join))
     return sum(len(node.members.index) for node in nodes)
 
 
@@ -122,20 +122,20 @@ def test_why_a_query_keeps_its_order_is_told_once() -> None:
     measure(found, "q", LAST_RARE)
     for _ in range(3):
         assert not list(looks.propose(found, lambda name: "it may not"))
-    told = [what for _, what in found.journal.kept.log if "it may not" in what]
+    told = [what for _, what in found.sharing.journal.kept.log if "it may not" in what]
     assert len(told) == 1, told
 
 
 def test_what_goes_with_queries_is_what_nobody_else_uses() -> None:
     found = topology("a", "b")
     alone = members_to_remove(found, ["a"])
-    assert all(found.nodes[n].members.uses[own] == 1 for n, own in alone)
-    before = len(found.nodes)
+    assert all(found.graph.nodes[n].members.uses[own] == 1 for n, own in alone)
+    before = len(found.graph.nodes)
     both = members_to_remove(found, ["a", "b"])
-    assert len(both) == sum(len(node.members.index) for node in found.nodes.values())
+    assert len(both) == sum(len(node.members.index) for node in found.graph.nodes.values())
     found.remove("a")
     found.remove("b")
-    assert before and not found.nodes
+    assert before and not found.graph.nodes
 
 
 def test_an_order_is_a_text_in_the_plan() -> None:

@@ -130,8 +130,10 @@ def as_written(name: str, number: int, conjunction: Conjunction) -> tuple[Tree, 
 def _size(texts: list[str], orders: Forced | None = None) -> tuple[int, int]:
     """Nodes and members of the topology with these queries."""
     topology = Topology({"http://e/s": StreamFacts()})
-    topology.orders.forced = orders
+    topology.sharing.orders.forced = orders
     for i, text in enumerate(texts):
         topology.add(f"q{i}", optimize(translate(parse(text), text=text)), 0)
         topology.install()
-    return len(topology.nodes), sum(len(n.members.index) for n in topology.nodes.values())
+    return len(topology.graph.nodes), sum(
+        len(n.members.index) for n in topology.graph.nodes.values()
+    )

@@ -34,7 +34,7 @@ def add(found: Topology, *groups: str, head: str = "*") -> None:
     """Queries that come together."""
     for group in groups:
         text = TEXT.format(head, group)
-        name = f"q{found.numbers}-{len(found.queries)}"
+        name = f"q{found.graph.numbers}-{len(found.queries)}"
         found.add(name, optimize(translate(parse(text), text=text)), MIN)
     found.seal()
 
@@ -67,7 +67,7 @@ def test_where_all_have_one_window_times_stand_by_window() -> None:
     for groups in ([ONE], [ONE, ONE.replace(":w", ":u")], [TWO, TWO.replace(":u", ":v")]):
         found = relaxing()
         add(found, *groups)
-        (join,) = (n for n in found.nodes.values() if isinstance(n.shape.step, s.Join))
+        (join,) = (n for n in found.graph.nodes.values() if isinstance(n.shape.step, s.Join))
         assert len(join.shape.layout.windows) == 1 + (groups[0] == TWO)
 
 
@@ -76,11 +76,11 @@ def test_what_reads_rows_by_their_windows_has_them_so() -> None:
     more = " FILTER EXISTS { WINDOW :w { ?x :r ?e } } BIND(STR(?z) AS ?t)"
     found = relaxing()
     add(found, ONE + more, TWO)
-    (node,) = (n for n in found.nodes.values() if isinstance(n.shape.step, s.ByWindow))
+    (node,) = (n for n in found.graph.nodes.values() if isinstance(n.shape.step, s.ByWindow))
     assert node.shape.step == s.ByWindow(((0, 1),))
     alone = relaxing()
     add(alone, ONE + more)
-    (join,) = (n for n in alone.nodes.values() if isinstance(n.shape.step, s.Join))
+    (join,) = (n for n in alone.graph.nodes.values() if isinstance(n.shape.step, s.Join))
     assert node.shape.layout.windows == join.shape.layout.windows
 
 
@@ -100,7 +100,7 @@ def test_newcomers_and_departures() -> None:
     for name in [*found.queries]:
         found.remove(name)
     found.seal()
-    assert found.relaxations == Relaxations()
+    assert found.sharing.relaxations == Relaxations()
 
 
 def test_windows_that_do_not_go_by_time_alone_stay_apart() -> None:

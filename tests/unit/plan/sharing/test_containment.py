@@ -34,12 +34,12 @@ def come(found: Topology, name: str, condition: str, seconds: int = 8) -> None:
 def families(found: Topology) -> list[tuple[str, int]]:
     """The joins by their leaders, and how many picks there are of each."""
     told = []
-    for number, node in found.nodes.items():
+    for number, node in found.graph.nodes.items():
         if isinstance(node.shape.step, Join):
             for member, at in node.members.index.items():
                 picks = sum(
                     (number, at) == (other.inputs[0], own.inputs[0])
-                    for other in found.nodes.values()
+                    for other in found.graph.nodes.values()
                     if isinstance(other.shape.step, Pick)
                     for own in other.members.index
                 )

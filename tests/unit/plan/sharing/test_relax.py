@@ -33,7 +33,7 @@ def add(
     """Queries that come together."""
     for group in groups:
         text = TEXT.format(head, clause, group)
-        name = f"q{found.numbers}-{len(found.queries)}-{len(found._newcomers)}"
+        name = f"q{found.graph.numbers}-{len(found.queries)}-{len(found._newcomers)}"
         found.add(name, optimize(translate(parse(text), text=text)), start)
     return found.seal()
 
@@ -58,7 +58,9 @@ def test_one_query_alone_is_not_relaxed_nor_are_equal_ones() -> None:
     alone, exact = relaxing(), relaxing(Sharing.EXACT)
     for topology in (alone, exact):
         add(topology, JOIN.format(":c"), JOIN.format(":c").replace("?x", "?other"))
-    assert [n.shape for n in alone.nodes.values()] == [n.shape for n in exact.nodes.values()]
+    assert [n.shape for n in alone.graph.nodes.values()] == [
+        n.shape for n in exact.graph.nodes.values()
+    ]
 
 
 def test_nothing_but_the_intake_is_shared_where_sharing_is_off() -> None:
@@ -116,8 +118,8 @@ def test_what_goes_takes_its_constant_along() -> None:
     assert terms(found.seal()) == [{"<http://e/c1>", "<http://e/c2>"}]
     for name in others:
         found.remove(name)
-    assert not found.nodes and not found._common.known
-    assert found.relaxations == Relaxations()
+    assert not found.graph.nodes and not found.graph.common.known
+    assert found.sharing.relaxations == Relaxations()
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,9 @@ def test_what_is_not_relaxed(group: str) -> None:
 def test_joins_wherever_they_stand_are_relaxed(group: str) -> None:
     found = relaxing()
     add(found, group.format(":a"), group.format(":b"))
-    joins = [node.shape.step for node in found.nodes.values() if isinstance(node.shape.step, Join)]
+    joins = [
+        node.shape.step for node in found.graph.nodes.values() if isinstance(node.shape.step, Join)
+    ]
     assert sum(step.relaxed for step in joins) and members(found)["Pick"] == 2
 
 
@@ -352,7 +356,7 @@ def test_a_newcomer_reads_the_one_group_that_runs_and_both_may_go() -> None:
     assert members(found)["Running"] == 1
     for name in list(found.queries):
         found.remove(name)
-    assert not found.nodes and not found._common.known
+    assert not found.graph.nodes and not found.graph.common.known
 
 
 FLIGHTS = {"FLIGHTS": {"num": "integer", "carrier": "string"},

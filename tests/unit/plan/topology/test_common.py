@@ -48,7 +48,7 @@ def topology(*queries: tuple[str, str], into: Topology | None = None, start: int
 def members(found: Topology) -> Counter[str]:
     """How many members there are of each kind of step."""
     counts: Counter[str] = Counter()
-    for node in found.nodes.values():
+    for node in found.graph.nodes.values():
         counts[type(node.shape.step).__name__] += len(node.members.index)
     return counts
 
@@ -81,14 +81,16 @@ def test_which_columns_a_cql_text_names_keeps_neither_scans_nor_joins_apart() ->
 @pytest.mark.parametrize("head", HEADS)
 def test_nobody_pays_for_columns_that_nobody_reads(head: str) -> None:
     alone, twice = topology((head, GROUP)), topology((head, GROUP), (head, GROUP))
-    assert [n.shape for n in alone.nodes.values()] == [n.shape for n in twice.nodes.values()]
+    assert [n.shape for n in alone.graph.nodes.values()] == [
+        n.shape for n in twice.graph.nodes.values()
+    ]
 
 
 def test_rows_have_what_all_readers_read_and_no_more() -> None:
     found = topology(("SELECT ?x", "?x :p ?y"), ("SELECT ?y", "?x :p ?y"), ("SELECT ?z", "?z :q 1"))
     layouts = {
         str(member.constants[1]): node.shape.layout.slots
-        for node in found.nodes.values()
+        for node in found.graph.nodes.values()
         for member in node.members.index
         if type(node.shape.step).__name__ == "Match"
     }
@@ -152,9 +154,9 @@ def test_nothing_stays_of_queries_that_are_gone() -> None:
             found.remove(next(iter(found.queries)))
     for name in list(found.queries):
         found.remove(name)
-    assert not found.nodes
-    assert not found._common.known and not found._common._numbers
-    assert not found._common._forms and not found._common._of
+    assert not found.graph.nodes
+    assert not found.graph.common.known and not found.graph.common._numbers
+    assert not found.graph.common._forms and not found.graph.common._of
 
 
 def test_instant_of_registration_keeps_nothing_below_the_reports_apart() -> None:

@@ -54,10 +54,10 @@ def test_places_do_not_grow_with_queries_that_are_gone() -> None:
         found = topology(-1)
         least, most = size(churn(found, range(20))), size(churn(found, range(20, 500)))
     assert most <= 2 * least
-    assert len(found.nodes) <= 12
+    assert len(found.graph.nodes) <= 12
     (emit,) = [
         n
-        for n in found.nodes.values()
+        for n in found.graph.nodes.values()
         if n.members.index and "q-1" in {m.query for m in n.members.index}
     ]
     assert emit.members[0].query == "q-1", "what stays has the place that it had"
@@ -79,7 +79,7 @@ def test_a_node_goes_with_its_last_member_and_its_number_with_it() -> None:
     found = topology(0)
     before = set(found.seal().nodes)
     found.remove("q0")
-    assert not found.nodes and not found.seal().nodes
+    assert not found.graph.nodes and not found.seal().nodes
     found.add("q1", query(1), MIN)
     assert not before & set(found.seal().nodes)
 

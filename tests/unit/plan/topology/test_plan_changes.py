@@ -83,9 +83,9 @@ def test_a_chain_of_versions_is_what_was_sealed(
         assert encode_plan(cold) == whole and encode_plan(warm) == whole
         again, identities = read_catalog(catalog)
         assert identities == dict.fromkeys(topology.queries, "x")
-        assert {n: (list(v.members.uses), v.members.rows) for n, v in again.nodes.items()} == {
-            n: (_uses(v.members), v.members.rows) for n, v in topology.nodes.items()
-        }
+        assert {
+            n: (list(v.members.uses), v.members.rows) for n, v in again.graph.nodes.items()
+        } == {n: (_uses(v.members), v.members.rows) for n, v in topology.graph.nodes.items()}
         assert again.queries == topology.queries and list(again.queries) == list(topology.queries)
     assert small, "some versions say little"
 
@@ -142,6 +142,9 @@ def test_queries_that_are_dropped_from_a_file_are_gone_as_removed_ones(
         for name in names:
             removed.remove(name)
         drop_queries(dropped, names)
-        assert (dropped.index, dropped.alike) == (removed.index, removed.alike)
+        assert (dropped.graph.index, dropped.graph.alike) == (
+            removed.graph.index,
+            removed.graph.alike,
+        )
         assert encode_plan(dropped.seal()) == encode_plan(removed.seal())
         assert encode_catalog(dropped, {}) == encode_catalog(removed, {})

@@ -48,7 +48,7 @@ def told(
         text = TEXT.format(shown, f"{clause}]" if clause else CLAUSE, rest) + tail
         query = optimize(translate(parse(text), text=text))
         found.add(name, query, MIN)
-        roots[name] = lower(query, found.facts).root
+        roots[name] = lower(query, found.streams.facts).root
     found.seal()
     return found, describe_sharing(found, roots)
 
@@ -98,7 +98,7 @@ def test_joins_over_count_windows_are_told_with_their_numbers_or_the_reason() ->
 
 def test_counts_are_those_of_the_topology() -> None:
     found, telling = told(Sharing.RELAX, GROUPS)
-    assert telling.operators == sum(len(node.members.index) for node in found.nodes.values())
+    assert telling.operators == sum(len(node.members.index) for node in found.graph.nodes.values())
     assert telling.apart > telling.operators
     assert all(len(one.queries) > 1 for one in telling.shared)
 
@@ -177,7 +177,7 @@ def test_the_lattice_says_of_a_join_what_all_its_queries_have() -> None:
     found = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
     query = optimize(translate(parse(apart), text=apart))
     found.add("apart", query, MIN)
-    (top,) = describe_sharing(found, {"apart": lower(query, found.facts).root}).lattice
+    (top,) = describe_sharing(found, {"apart": lower(query, found.streams.facts).root}).lattice
     (join,) = top.below
     windows = join.below[0].below[0].text.split("] [")
     patterns = [word for word in "pqr" if f"/{word}>" in join.text]

@@ -2,8 +2,7 @@
 
 Rules: at most 25 words a sentence; no sentence begins with a clause as its subject (What, Who,
 Whose, Which, Of); no words of the list below; lines of at most 100 characters outside tables and
-links; table cells of at most 160. Without arguments it checks all pages. Those in ``UNCHECKED``
-are only checked for long lines, and that list only shrinks.
+links; table cells of at most 160. Without arguments it checks all pages.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAX_WORDS, MAX_LINE, MAX_CELL = 25, 100, 160
-UNCHECKED = ROOT / "tools" / "unchecked_pages.txt"
 OPENINGS = re.compile(r"(What|Who|Whose|Which|Whatever|Whoever|Of)\b")
 WORDS = re.compile(
     r"\b(one (?:registers|says|sees|wants|gets|reads|has|can|may|must)|is no [a-z]+ that|are none|"
@@ -24,6 +22,7 @@ WORDS = re.compile(
 FENCE = re.compile(r"^(```+)[^\n]*\n.*?^\1\s*?$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 CODE = re.compile(r"`[^`]*`")
+ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
 
 
 def problems(text: str) -> Iterator[tuple[int, str]]:
@@ -44,14 +43,14 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
             yield from _cells(number, line)
         elif len(line) > MAX_LINE and len(CODE.sub("code", LINK.sub(r"\1", line))) > MAX_LINE:
             yield number, f"has {len(line)} characters"
-        begins = not line.strip() or line.lstrip().startswith(("- ", "* ", "#", "|", "1. "))
+        begins = not line.strip() or line.lstrip().startswith(("#", "|")) or ITEM.match(line)
         if begins and paragraph:
             yield from _sentences(start, " ".join(paragraph))
             paragraph = []
         if line.strip() and not line.lstrip().startswith(("|", "#", "<")):
             if not paragraph:
                 start = number
-            paragraph.append(re.sub(r"^\s*(?:[-*]|1\.) ", "", line).strip())
+            paragraph.append(ITEM.sub("", line, count=1).strip())
 
 
 def _cells(number: int, row: str) -> Iterator[tuple[int, str]]:
@@ -61,7 +60,7 @@ def _cells(number: int, row: str) -> Iterator[tuple[int, str]]:
 
 
 def _sentences(number: int, paragraph: str) -> Iterator[tuple[int, str]]:
-    plain = CODE.sub("code", LINK.sub(r"\1", paragraph))
+    plain = CODE.sub("Code", LINK.sub(r"\1", paragraph)).replace("*", "")
     for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z(\"])|·", plain):
         words = sentence.split()
         if len(words) > MAX_WORDS:
@@ -72,29 +71,17 @@ def _sentences(number: int, paragraph: str) -> Iterator[tuple[int, str]]:
             yield number, f'has "{word.group()}"'
 
 
-def check_page(page: Path, *, in_full: bool) -> Iterator[str]:
-    """The violations of a page as texts; not ``in_full``: only lines that are too long."""
+def check_page(page: Path) -> Iterator[str]:
+    """The violations of a page as texts."""
     for line, problem in problems(page.read_text()):
-        if in_full or re.fullmatch(r"has \d+ characters", problem):
-            yield f"{page.relative_to(ROOT)}:{line}: {problem}"
-
-
-def check_all() -> Iterator[str]:
-    """The violations of all pages, and the pages that need not be in ``UNCHECKED`` any more."""
-    unchecked = set(UNCHECKED.read_text().split())
-    for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
-        name = page.relative_to(ROOT).as_posix()
-        yield from check_page(page, in_full=name not in unchecked)
-        if name in unchecked and not any(check_page(page, in_full=True)):
-            yield f"{UNCHECKED.relative_to(ROOT)}: {name} follows the rules, so delete its line"
+        yield f"{page.relative_to(ROOT)}:{line}: {problem}"
 
 
 def main(arguments: list[str]) -> int:
     """Prints the violations; returns 1 if there are any."""
     pages = [Path(argument).resolve() for argument in arguments]
-    lines = [text for page in pages for text in check_page(page, in_full=True)]
-    if not arguments:
-        lines = list(check_all())
+    pages = pages or sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    lines = [text for page in pages for text in check_page(page)]
     print(*lines, sep="\n", end="\n" if lines else "")
     return min(len(lines), 1)
 

@@ -17,6 +17,8 @@ BAD     ?= 1000000
 SOAK    ?= 1h
 SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
+# $(call asked,CASES,24): the value that you set, or 24, a size for `make long`
+asked    = $(if $(filter-out file,$(origin $(1))),$($(1)),$(2))
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups) tests/oracle
 HAND_MADE := $(wildcard tests/integration/queries/test_hand_made_*.py)
 QUICK   := tests/unit
@@ -32,7 +34,7 @@ FIND_JAVA := from levada.runtime.spark.find_java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test quick check counts long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test quick check counts long eighth lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,9 +55,15 @@ check: setup lint test  ## what CI runs
 counts: setup  ## lower budgets in tests/counts where epochs do less
 	@$(PY) tests/counts/test_budgets.py
 
-long: setup  ## the long tests: what shorter ones nearly say, and hand-made cases in four ways
-	@$(PYTEST) -m long
-	@LEVADA_CASES=24 $(PYTEST) $(HAND_MADE)
+long: setup  ## all long tests; CASES, KILLS, FUZZ and SOAK enlarge it; EIGHTH=3 chooses an eighth
+	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_KILLS=$(call asked,KILLS,2) $(PYTEST) -m long
+	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) $(HAND_MADE) $(RANDOM)
+	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_FUZZ=$(call asked,FUZZ,10000) $(PYTEST) tests/fuzz --timeout 7200
+
+eighth:  ## the eighth of the long tests that CI drew: make eighth EIGHTH=3
+	@test -n "$(EIGHTH)" || { echo "Name the eighth: make eighth EIGHTH=3" >&2; exit 1; }
+	@echo "Running eighth $(EIGHTH) of the long tests; repeat it with: make eighth EIGHTH=$(EIGHTH)"
+	@$(MAKE) --no-print-directory long EIGHTH=$(EIGHTH)
 
 # where nothing is kept from run to run mypy's cache is a fifth of its time, for nobody
 NO_CACHE = $(if $(CI),--cache-dir /dev/null)
@@ -75,7 +83,7 @@ types-of-tests: $(PACKAGES)
 	@$(PY) -m mypy --config-file tests/mypy.ini $(or $(NO_CACHE),--cache-dir .mypy_cache/tests)
 
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
-	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/cluster/test_elastic.py
+	@$(PY) -m pytest -m long tests/cluster/test_elastic.py
 
 chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) in all of its tests
 	@LEVADA_KILLS=$$(( ($(KILLS) + 6) / 7 )) $(PY) -m pytest -m chaos --timeout 3600
@@ -83,8 +91,8 @@ chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) i
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
 	@echo "SEED=$(SEED) CASES=$(CASES)"
 	@LEVADA_SEED=$(SEED) LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
-	@LEVADA_CASES=20 $(PY) -m pytest tests/cluster/test_placed.py tests/cluster/test_learned.py
-	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/integration/runtime/test_many_epochs.py -s
+	@LEVADA_CASES=20 $(PY) -m pytest -m long tests/cluster/test_placed.py tests/cluster/test_learned.py
+	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest -m long tests/integration/runtime/test_many_epochs.py -s
 	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/connectors/kafka/test_kafka_malformed.py -s
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
@@ -95,7 +103,7 @@ soak: setup  ## SOAK (1h; in `make long` 40s) at half load on Spark, killed agai
 	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest -m 'long or soak' tests/soak/test_soak.py -s
 
 sinks: setup  ## SINKS (30m) at half load, whose output, a topic (SINK=postgres: a table), is away for a sixth of it: what stays behind?
-	@SINKS=$(SINKS) $(PY) -m pytest tests/soak/test_sinks.py -s
+	@SINKS=$(SINKS) $(PY) -m pytest -m long tests/soak/test_sinks.py -s
 
 parts:  ## what tests want beside Python: brokers, PostgreSQL, Chromium, promtool, packages of npm; as root, Debian's
 	@sh tests/parts.sh
@@ -104,7 +112,7 @@ browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-g
 	@$(PY) -m pytest -m 'long or not long' tests/browser -rs
 
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
-	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
+	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) -m 'long or not long' tests/conformance
 
 conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md

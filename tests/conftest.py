@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support.eighths import EIGHTHS, eighth_of
 from support.random_failures import pytest_runtest_makereport as pytest_runtest_makereport
 from support.random_failures import pytest_terminal_summary as pytest_terminal_summary
 from support.random_failures import random_seed as random_seed
@@ -42,12 +43,18 @@ if settings().deadline is not None:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start Spark run one after the other in one worker of pytest-xdist; the others
-    where there is room, the long ones first: what is long and last leaves workers idle.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps the tests of the eighth that ``LEVADA_EIGHTH`` names, and puts tests in groups.
+
+    Tests that start Spark run one after the other in one worker of pytest-xdist; the others where
+    there is room, the long ones first: what is long and last leaves workers idle.
 
     A test has one group: xdist makes one of its own of two, which runs beside both.
     """
+    if chosen := os.environ.get("LEVADA_EIGHTH"):
+        others = [item for item in items if eighth_of(item.nodeid) != int(chosen) % EIGHTHS]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if eighth_of(item.nodeid) == int(chosen) % EIGHTHS]
     for item in items:
         on_spark = SPARK in item.path.parents or item.get_closest_marker("spark")
         if on_spark and item.get_closest_marker("xdist_group") is None:

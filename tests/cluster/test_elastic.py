@@ -9,7 +9,6 @@ streams have come to. With nine partitions and two exchanges every epoch is spre
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -33,7 +32,7 @@ from support.polling import newest_epoch, until
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(not os.environ.get("LEVADA_CLUSTER"), reason="make cluster runs it"),
+    pytest.mark.long,
 ]
 
 QUERY = """PREFIX : <http://e/>

@@ -1,6 +1,6 @@
 """A placement that is learned on a cluster of four processes: readers and groups move, what was
 predicted comes true, and results stay the same, also when an executor dies on the way. Takes a
-minute: ``make nightly`` runs it.
+minute: ``make long`` runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not os.environ.get("LEVADA_CASES"), reason="make nightly runs it"),
+    pytest.mark.long,
 ]
 
 DAY, DAYS, FILES = 86_400_000, 4, 4

@@ -1,12 +1,10 @@
 """W3C's entailment tests in scope (``w3c_entailment``): over static data that are the ontology,
 too, and over a window.
 
-By default every fourth runs, ``make conformance`` (``LEVADA_CONFORMANCE=1``) runs all.
+Every fourth runs in ``make test``; the others are long.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from w3c_entailment import SCHEMA, SKIPPED, entailment_tests
@@ -17,9 +15,8 @@ from w3c_suite import MISSING, W3cTest
 from levada.language import parse
 
 TESTS = [
-    found
-    for i, found in enumerate(entailment_tests())
-    if "LEVADA_CONFORMANCE" in os.environ or i % 4 == 0
+    pytest.param(*case, id=case[0].name.rpartition("/")[2], marks=[pytest.mark.long] * (i % 4 > 0))
+    for i, case in enumerate(entailment_tests())
 ]
 needs_suite = pytest.mark.skipif(not TESTS, reason=MISSING)
 
@@ -35,9 +32,7 @@ def test_most_tests_of_rdfs_are_in_scope() -> None:
 
 @needs_suite
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize(
-    ("test", "regime", "why"), TESTS, ids=[test.name.rpartition("/")[2] for test, _, _ in TESTS]
-)
+@pytest.mark.parametrize(("test", "regime", "why"), TESTS)
 def test_w3c_entailment(test: W3cTest, regime: str, why: str, run: str) -> None:
     if why:
         pytest.skip(why)

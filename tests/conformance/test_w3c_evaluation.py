@@ -1,14 +1,12 @@
 """The W3C evaluation tests of SPARQL 1.0 and 1.1 on the engine, each as a static query and as a
 stream.
 
-By default every eighth test runs, and all that ever failed; ``make conformance``
-(``LEVADA_CONFORMANCE=1``) runs all of them. What is refused by name is skipped with the engine's
-own words: it must say so at registration, and never answer wrongly.
+Every eighth test runs in ``make test``, and all that ever failed; the others are long. What is
+refused by name is skipped with the engine's own words: it must say so at registration, and never
+answer wrongly.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from w3c_results import difference, expected
@@ -26,8 +24,12 @@ ONCE_FAILED = {
     "sparql10/reduced/reduced-1",
     "sparql11/bind/bind07",
 }
-WHOLE = "LEVADA_CONFORMANCE" in os.environ
-TESTS = [test for i, test in enumerate(suite()) if WHOLE or i % 8 == 0 or test.name in ONCE_FAILED]
+TESTS = [
+    pytest.param(
+        test, id=test.name, marks=[pytest.mark.long] * (i % 8 > 0 and test.name not in ONCE_FAILED)
+    )
+    for i, test in enumerate(suite())
+]
 needs_suite = pytest.mark.skipif(not TESTS, reason=MISSING)
 
 
@@ -38,7 +40,7 @@ def test_the_suite_is_whole() -> None:
 
 @needs_suite
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TESTS)
 def test_w3c_evaluation(test: W3cTest, run: str) -> None:
     if test.name in SKIPPED:
         pytest.skip(SKIPPED[test.name])

@@ -112,7 +112,7 @@ def lotted(lot: int, memory: str) -> Callable[[Engine], None]:
     return prepare
 
 
-@pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
+@pytest.mark.long
 def test_wherever_groups_are(random_seed: int) -> None:
     for case in range(CASES):
         draw = random.Random(f"{random_seed} {case}")

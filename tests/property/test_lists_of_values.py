@@ -247,7 +247,7 @@ def tuples(draw: random.Random) -> World:
     return World({"A": a, "B": b}, {"A": (7, 14), "B": (7, 14)}, 0, {}, schemas)
 
 
-@pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
+@pytest.mark.long
 def test_lists_of_columns(random_seed: int, told: list[int]) -> None:
     for case in range(CASES):
         draw = random.Random(f"columns {random_seed} {case}")

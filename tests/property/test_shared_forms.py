@@ -36,7 +36,6 @@ INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
 PAIR = ("?x :p ?v", "?x :q ?y")
 CLAUSE = Clause("step", 4000, 2000)
 MANY = bool(os.environ.get("LEVADA_CASES"))
-MORE = pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
 
 
 def sketched(conditions: Sequence[str | None], **said: object) -> list[Coming]:
@@ -150,7 +149,7 @@ def test_constants_of_one_text_may_have_a_time_zone_or_not() -> None:
     assert shared["relax"]["there"] <= 2 * PHASES < shared["off"]["there"]
 
 
-@MORE
+@pytest.mark.long
 def test_so_are_those_of_three_patterns_windows_and_lives() -> None:
     """A condition in the middle of a join of three; windows of other lengths beside."""
     patterns = ("?x :p ?v", "?x :q ?y", "?y :r ?s")
@@ -174,7 +173,7 @@ def test_so_are_those_of_three_patterns_windows_and_lives() -> None:
     assert 2 * shared["relax"]["there"] < shared["exact"]["there"]
 
 
-@MORE
+@pytest.mark.long
 def test_columns_that_may_be_null_are_told_by_any_form() -> None:
     told = ("{0}.k <> 3", "{0}.n <> 'x'", "{0}.n >= 'b'", "{0}.v + {0}.k > 4",
             "{0}.k > 2 Or {0}.v > 1",
@@ -201,7 +200,7 @@ RIGHT = (
 ONLY = ("", "FILTER(?s = 1)", "FILTER(?s != 1)", "FILTER(?s > 1)", "FILTER(?s IN (0, 2))")
 
 
-@pytest.mark.parametrize("output", ["RSTREAM", pytest.param("ISTREAM", marks=MORE)])
+@pytest.mark.parametrize("output", ["RSTREAM", pytest.param("ISTREAM", marks=pytest.mark.long)])
 def test_joins_on_the_right_of_what_decides_are_one(output: str) -> None:
     """Rows from before a newcomer's start are nobody's partners."""
     texts = [(right, only) for only in (ONLY if MANY else ONLY[::2]) for right in RIGHT]

@@ -134,7 +134,7 @@ def test_each_says_in_cql_what_it_says_alone(part: int, random_seed: int) -> Non
     is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), sets, PARTS * random_seed + part))
 
 
-@pytest.mark.skipif(not SETS, reason="Each suspension is an epoch run again: LEVADA_CASES has it.")
+@pytest.mark.long
 def test_those_with_too_many_rows_are_suspended_and_the_others_go_on(random_seed: int) -> None:
-    shared = judge(sketched_sets(10), worlds(), SETS, random_seed, max_rows=6)
+    shared = judge(sketched_sets(10), worlds(), SETS or 10, random_seed, max_rows=6)
     assert sum(counts["suspended"] for counts in shared.values()), f"some are: {shared}"

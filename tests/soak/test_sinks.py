@@ -33,8 +33,9 @@ from support.polling import PATIENCE, until
 from support.postgres_server import PASSWORD, Server
 
 SAID = os.environ.get("SINKS", "")
-LASTS = parse_duration(SAID or "30m") / 1000  # s
-LOAD = int(os.environ.get("SINKS_LOAD", "200000"))  # lines a second, of whole thousands
+LASTS = parse_duration(SAID or "40s") / 1000  # s
+# lines a second, of whole thousands
+LOAD = int(os.environ.get("SINKS_LOAD", "200000" if SAID else "10000"))
 KIND = os.environ.get("SINK", "kafka")
 TICK = 0.25  # s
 LOOK = 2.0  # s between two looks
@@ -43,7 +44,7 @@ KEPT = int(1.2 * LASTS / 6 * LOAD * 10)  # bytes, some more than waits for a ser
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(int(3 * LASTS) + 1200),
-    pytest.mark.skipif(not SAID, reason="it takes long: make sinks"),
+    pytest.mark.long,
 ]
 TEXT = f"""PREFIX : <http://e/>
 SELECT ?n FROM NAMED WINDOW :w ON :load [RANGE PT{STEP // 1000}S STEP PT{STEP // 1000}S]

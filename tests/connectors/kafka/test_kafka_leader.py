@@ -5,7 +5,6 @@ report is there once, and the broker that comes again changes nothing.
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,8 +72,8 @@ def send(broker: Broker, at: int, path: Path) -> None:
         broker.send("obs", values, p, [50 * (at + k + 1) for k in chosen], acks="all")
 
 
+@pytest.mark.long
 @pytest.mark.chaos
-@pytest.mark.skipif("LEVADA_KILLS" not in os.environ, reason="make chaos kills a leader")
 @pytest.mark.timeout(4 * PATIENCE)
 def test_a_leader_that_is_killed(two: tuple[Broker, Broker], tmp_path: Path) -> None:
     first, second = two

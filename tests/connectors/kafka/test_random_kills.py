@@ -37,7 +37,7 @@ from support.kafka_broker import Broker
 from support.kafka_consumer import consumed, own
 from support.polling import PATIENCE, until
 
-KILLS = int(os.environ.get("LEVADA_KILLS", "0"))
+KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
 LIVES = 4
 DISK, TOPIC = 60, 12
 """The last step of its kind at which a fate may come."""
@@ -185,7 +185,7 @@ def mortal(tmp_path: Path) -> Iterator[Broker]:
     made.stop()
 
 
-@pytest.mark.skipif(not KILLS, reason="It starts a broker and many engines: make chaos has it.")
+@pytest.mark.long
 def test_what_is_committed_is_what_the_reference_says(
     mortal: Broker, tmp_path: Path, random_seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

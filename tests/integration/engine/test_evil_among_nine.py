@@ -29,17 +29,16 @@ from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element, Report
 from levada.testing.stream_builders import lines
-from support.example_counts import EXAMPLES
 from support.expensive_queries import EVIL, Evil, nine, stream
 from support.generators import CaseQuery
 from support.polling import until_engine
 from support.query_dsl import STREAM, expected, query, step
 from support.stepped_runs import register
 
-LIVE = int(os.environ.get("LEVADA_LIVE", "0"))
+LIVE = int(os.environ.get("LEVADA_LIVE", "3"))
 LOW = "bytes=100KB,reports=20000,made=500KB,rate=3000,texts=100KB,cpu=1"
 MODES = ("off", "exact", "containment", "relax")
-ALONE = [*itertools.product(MODES, EVIL)] if EXAMPLES else []
+ALONE = [*itertools.product(MODES, EVIL)]
 Reports = Mapping[str, Sequence[Report]]
 pytestmark = [pytest.mark.filterwarnings("ignore:.*suspended"), pytest.mark.timeout(0)]
 
@@ -101,6 +100,7 @@ def test_four_among_nine(tmp_path: Path, random_seed: int, mode: str) -> None:
     check(tmp_path, {n: EVIL[n] for n in own}, mode, random.Random(f"{random_seed} {mode}"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "name"), ALONE)
 def test_one_among_nine(tmp_path: Path, random_seed: int, mode: str, name: str) -> None:
     check(tmp_path, {name: EVIL[name]}, mode, random.Random(f"{random_seed} {mode} {name}"))
@@ -174,7 +174,7 @@ def fed(folder: Path, seconds: int, rate: int) -> Callable[[], None]:
     return feed
 
 
-@pytest.mark.skipif(not LIVE, reason="it takes as long as it says; LEVADA_LIVE says how long")
+@pytest.mark.long
 @pytest.mark.parametrize("name", EVIL)
 def test_one_among_nine_over_a_live_stream(
     tmp_path: Path, random_seed: int, monkeypatch: pytest.MonkeyPatch, name: str

@@ -124,7 +124,8 @@ POLICIES = (
 
 
 @pytest.mark.parametrize(
-    ("partitions", "policy"), [(3, 0), (1, 1), (1, 2), (1, 3)][: 4 if MORE else 2]
+    ("partitions", "policy"),
+    [(3, 0), (1, 1), *(pytest.param(1, i, marks=pytest.mark.long) for i in (2, 3))],
 )
 def test_each_has_its_own(tmp_path: Path, random_seed: int, partitions: int, policy: int) -> None:
     for i in range(CASES):
@@ -189,7 +190,7 @@ def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
     assert came and came[-1] in right["later"] and came[0] not in right["later"]
 
 
-@pytest.mark.parametrize("last", ["relax", "off"] if MORE else ["relax"])
+@pytest.mark.parametrize("last", ["relax", pytest.param("off", marks=pytest.mark.long)])
 def test_rows_that_wait_for_reports_go_on(tmp_path: Path, last: str) -> None:
     """What a run has remembered for reports to come the next one shows."""
     texts = asked_at_random(5, POLICIES[0])

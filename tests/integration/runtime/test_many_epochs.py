@@ -2,7 +2,7 @@
 failed attempt: files of the checkpoint, their bytes, open maps and memory stay as they were, and
 results are those of a run without any of it.
 
-``make nightly`` has 10,000 of them (``LEVADA_EPOCHS``).
+``make long`` has 200 of them, ``make nightly`` 10,000 (``LEVADA_EPOCHS``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from levada.runtime.executor import LocalExecutor
 from support.cluster_like_executor import Elsewhere
 from support.fault_injection import nobody
 
-EPOCHS = int(os.environ.get("LEVADA_EPOCHS", "0"))
+EPOCHS = int(os.environ.get("LEVADA_EPOCHS", "200"))
 EACH, ROWS = 10, 20  # epochs between two moves; elements of an epoch
 MOST = 4  # partitions
 HEAD = "PREFIX : <http://e/>\n"
@@ -120,7 +120,7 @@ def rows_of(folder: Path) -> Counter[tuple[str, int, str]]:
     return found
 
 
-@pytest.mark.skipif(not EPOCHS, reason="make nightly runs it")
+@pytest.mark.long
 @pytest.mark.timeout(600 + 5 * EPOCHS)
 def test_epochs_without_end_keep_what_they_had(tmp_path: Path) -> None:
     write(tmp_path / "s.nt", EPOCHS * ROWS)

@@ -46,7 +46,9 @@ def test_queries_that_come_and_go_say_what_the_page_says(random_seed: int) -> No
 
 
 @pytest.mark.skipif(CASES > 0 or "LEVADA_CASE" in os.environ, reason="There are others.")
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [pytest.param(i, marks=[pytest.mark.long] * (i > 0)) for i in range(PARTS)]
+)
 def test_more_that_come_and_go(part: int, random_seed: int) -> None:
     first = random_seed * draw.MILLION + FEW + part * MORE
     assert judge.judged(range(first, first + MORE), draw.case)

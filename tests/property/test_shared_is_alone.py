@@ -38,6 +38,7 @@ SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 40 if SETS else 10
 """The most queries of a set."""
 PARTS = 2
+ALL_PARTS = [pytest.param(i, marks=[pytest.mark.long] * (i > 0)) for i in range(PARTS)]
 pytestmark = pytest.mark.timeout(0)
 
 mixed_modes = st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1)
@@ -122,13 +123,13 @@ def is_shared(shared: Mapping[str, Counter[str]]) -> None:
     assert relax["relaxed"] * least >= relax["needed"], f"joins are relaxed: {shared}"
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", ALL_PARTS)
 def test_each_says_what_it_says_alone(part: int, random_seed: int) -> None:
     sets = (SETS or 40) // PARTS
     is_shared(judge(sketched_sets(MOST), worlds(), sets, PARTS * random_seed + part))
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", ALL_PARTS)
 def test_each_says_in_cql_what_it_says_alone(part: int, random_seed: int) -> None:
     sets = (SETS or 18) // PARTS
     is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), sets, PARTS * random_seed + part))

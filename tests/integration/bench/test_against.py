@@ -200,6 +200,7 @@ def test_both_sides_of_one_tree_do_the_same(spec: Spec) -> None:
     assert first["syncs"] == second["syncs"] > 0 and first["calls"] > 1000
 
 
+@pytest.mark.long
 def test_epochs_without_data_are_pairs_too(tmp_path: Path) -> None:
     empty = WORKLOADS["empty"].prepare(tmp_path, 40)
     with both_sides((trees.ROOT, trees.ROOT), empty, stepped=True) as both:

@@ -222,7 +222,10 @@ JUDGED = documented()
 
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(c, marks=[pytest.mark.long] * (c[0] == "profile"), id=c[0]) for c in OURS],
+    [
+        pytest.param(c, marks=[pytest.mark.long] * (c[0] in ("profile", "warm")), id=c[0])
+        for c in OURS
+    ],
 )
 def test_no_command_is_silent(folder: Path, command: list[str]) -> None:
     most, _, shown = gaps(levada(*command), folder)

@@ -47,7 +47,7 @@ demo: setup  ## a year of flights and weather through three queries
 test: setup  ## all tests but the long ones
 	@$(PYTEST)
 
-quick: setup  ## tests of languages, plans, operators and inputs: two minutes
+quick: setup  ## unit tests, which start no engine and no process
 	@$(PYTEST) $(QUICK)
 
 check: setup lint test  ## what CI runs

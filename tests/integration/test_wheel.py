@@ -1,9 +1,10 @@
 """The wheel works where it is installed, without the checkout and without Java, and has what it
 should and nothing else.
 
-It is built from a copy of the sources and installed, by pip, into an environment of its own that
-sees this one's libraries, but not this one's Levada. Its kernels run as Python there
-(``NUMBA_DISABLE_JIT``): to compile them for another place takes half a minute.
+It is built from a source distribution, which is built from a copy of the checkout. Pip installs it
+into an environment of its own that sees this one's libraries, but not this one's Levada. Its
+kernels run as Python there (``NUMBA_DISABLE_JIT``): to compile them for another place takes half a
+minute.
 """
 
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -28,12 +30,13 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 NEEDED = (
     "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
-    "llms.txt", "src", "docs",
+    "MANIFEST.in", "Makefile", "llms.txt", "src", "docs", "tests", "bench", "tools",
 )  # fmt: skip
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
 QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv"
+SDIST = "import sys, setuptools.build_meta as build; build.build_sdist(sys.argv[1])"
 DEMO = "import levada.cli.demo.nycflights as s; s.PACKAGE = 'absent_package'; s.data_folder()"
 
 
@@ -41,7 +44,7 @@ class Installed:
     """A wheel, and an environment in which it is the only Levada."""
 
     def __init__(self, folder: Path) -> None:
-        self.wheel = built(folder)
+        self.sdist, self.wheel = built(folder)
         self.home = folder / "venv"
         run(sys.executable, "-m", "venv", "--without-pip", self.home)
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -98,8 +101,8 @@ class Installed:
         )
 
 
-def built(folder: Path) -> Path:
-    """The wheel of a copy of the sources: what was built before lies beside the original."""
+def built(folder: Path) -> tuple[Path, Path]:
+    """The source distribution of a copy of the checkout, and the wheel that is built from it."""
     copy = folder / "copy"
     copy.mkdir()
     clutter = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build")
@@ -109,14 +112,16 @@ def built(folder: Path) -> Path:
             shutil.copytree(source, copy / name, ignore=clutter)
         else:
             shutil.copy(source, copy / name)
+    run(sys.executable, "-c", SDIST, folder, cwd=copy)
+    (sdist,) = folder.glob("*.tar.gz")
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    run(*pip, "--wheel-dir", folder, copy)
+    run(*pip, "--wheel-dir", folder, sdist)
     (wheel,) = folder.glob("*.whl")
-    return wheel
+    return sdist, wheel
 
 
-def run(*command: Any) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+def run(*command: Any, cwd: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -131,6 +136,19 @@ def test_the_code_is_that_of_the_wheel(installed: Installed) -> None:
     assert done.returncode == 0, done.stderr
     for place in done.stdout.split():
         assert Path(place).is_relative_to(installed.home)
+
+
+def test_the_version_is_that_of_the_wheel(installed: Installed) -> None:
+    done = installed.call(installed.home / "bin" / "levada", "--version")
+    assert done.returncode == 0, done.stderr
+    assert installed.metadata["Version"] in done.stdout.splitlines()[0]
+
+
+def test_the_source_distribution_has_the_checkout(installed: Installed) -> None:
+    with tarfile.open(installed.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"Makefile", "docs/index.md", "tests/conftest.py", "tests/counts/budgets.toml"}
+    assert {*expected, "bench/__main__.py", "tools/prose.py"} <= names
 
 
 def test_the_query_of_the_readme_gives_what_the_readme_says(installed: Installed) -> None:

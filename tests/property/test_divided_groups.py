@@ -57,7 +57,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_divided_groups_do_not_show(apart: list[int]) -> None:
     queries = joined() | joined() | joined() | alike() | cases(most=3) | cql_cases(most=3)
 
-    @examples(15)
+    @examples(30)
     @given(queries, st.sampled_from((3, 5, 9)), lots, starts, deaths, modes)
     def each(
         case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],

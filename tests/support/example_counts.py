@@ -11,9 +11,9 @@ PATIENCE = 0 if EXAMPLES else 600  # s that a property may take, 0: any
 
 
 def examples(few: int) -> settings:
-    """A third of so many examples in CI. Cases are large, and a slow machine is no failure."""
+    """A sixth of so many examples in ``make test``. A slow machine is no failure."""
     return settings(
-        max_examples=EXAMPLES or max(few // 3, 3),
+        max_examples=EXAMPLES or max(few // 6, 3),
         deadline=None,
         print_blob=True,
         suppress_health_check=[

@@ -68,6 +68,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_cluster_that_does_not_start_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -87,6 +88,7 @@ def test_a_cluster_that_does_not_start_leaves_nothing(
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_process_that_ends_is_told_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -68,7 +68,9 @@ def below(process: Any) -> Any:
     return psutil.Process(process.pid).children(recursive=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, number: Any) -> None:
     process = start(folder, "--summary", "summary.json")
     reports = [json.loads(process.stdout.readline())["report"] for _ in range(9)]

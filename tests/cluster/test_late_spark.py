@@ -152,7 +152,9 @@ def options(out: Path) -> dict[str, Any]:
     return {"sink": sink, "epoch_rows": 100, "partitions": 2, "seed": 5}
 
 
-@pytest.mark.parametrize("comes", [1, 2, 7, EPOCHS])
+@pytest.mark.parametrize(
+    "comes", [1, *(pytest.param(i, marks=pytest.mark.long) for i in (2, 7)), EPOCHS]
+)
 def test_results_are_the_same_wherever_spark_comes(
     spark: Any, folder: Path, tmp_path: Path, comes: int
 ) -> None:

@@ -10,13 +10,12 @@ import pytest
 TESTS = Path(__file__).parents[1]
 PACKAGES = TESTS.parent / "src" / "levada"
 STARTED = {"Engine", "LocalExecutor", "Popen"}
-STARTERS = {"subprocess", "pexpect", "levada.engine.engine"} | {
-    f"support.{name}"
-    for name in (
-        "cql_answers", "dynamic_queries", "http_server", "kafka_broker", "mqtt_broker",
-        "poison_files", "postgres_server", "query_dsl", "s3_server", "stepped_runs",
-    )  # fmt: skip
-}
+STARTERS = {
+    "subprocess", "pexpect", "levada.engine.engine", "support.cql_answers",
+    "support.dynamic_queries", "support.http_server", "support.kafka_broker", "support.mqtt_broker",
+    "support.poison_files", "support.postgres_server", "support.query_dsl", "support.s3_server",
+    "support.stepped_runs",
+}  # fmt: skip
 FOLDERS = {
     "browser", "cluster", "conformance", "connectors", "counts", "fuzz", "integration", "oracle",
     "property", "soak", "support", "unit",

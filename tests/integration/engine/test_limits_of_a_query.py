@@ -125,6 +125,23 @@ def test_many_operators_that_are_each_below_a_limit_are_above_it_together(
     assert told in why(tmp_path)["many"] and f"--limits {limit}=N" in why(tmp_path)["many"]
 
 
+def test_texts_that_outlive_their_rows_are_counted_in_the_query(tmp_path: Path) -> None:
+    """The texts of rows with event times are there twice, and take 13 MB: 7 MB as the rows', and
+    as many for later epochs.
+    """
+    texts = [f'CONCAT(STR(?x), STR(?y), "{i:200}")' for i in range(10)]
+    binds = " ".join(f"BIND({text} AS ?z{i})" for i, text in enumerate(texts))
+    every = ", ".join(f"?z{i}" for i in range(10))
+    query = f"""{PREFIX}SELECT (COUNT(?z9) AS ?n) {WINDOW}{{ ?a :p ?x . ?b :p ?y {binds}
+        FILTER(STRLEN(CONCAT({every})) > 10) }} }}"""
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", numbers(3000), {"all": ALL, "much": query})
+    assert all(alone.values())
+    found = run(tmp_path, numbers(3000), {"all": ALL, "much": query}, limits="made=10MB")
+    assert found == {"all": alone["all"], "much": []}
+    assert "more than 10,000,000 bytes of rows" in why(tmp_path)["much"]
+
+
 def _untimed(line: str) -> str:
     return f"{line.rsplit(' ', 2)[0]} ."
 

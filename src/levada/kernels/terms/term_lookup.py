@@ -127,6 +127,15 @@ class TermLookup:
                 break  # before the state's tables are opened for nothing
         return Terms.merge(picked)
 
+    def pick_charged(self, x: Words, y: Words, node: int) -> Terms:
+        """Does the same, and charges the operator ``node`` until the table is dropped. Raises
+        ``ExcessError``.
+        """
+        terms = self.pick(x, y)
+        if len(terms):
+            self.spent.hold_texts(terms.data, terms.nbytes, [Part(node, None, terms.nbytes)])
+        return terms
+
     def _search(self) -> Iterable[Terms]:
         yield from reversed(self.tables)
         if self._fleeting:

@@ -294,7 +294,7 @@ class StageTask:
             return
         if pairs := list(text_identities(frame, node.layout, made)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
-            self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
+            self.made += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
 
     def _element_times(self) -> dict[int, EventTimes]:
         """Returns the distinct event times of all released elements, for nodes with listed

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -621,12 +621,17 @@ class Engine:
         """Returns whether the engine was started or closed."""
         return self._settled.is_set()
 
+    def _check_outputs(
+        self, query: Query, outputs: Iterable[tuple[str, Mapping[str, Any]]]
+    ) -> None:
+        """Checks outputs of a query without opening the checkpoint. Raises ``UsageError``."""
+        self._deliveries.check(_shape_of(query), outputs)
+
     def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
         """Sends the query's reports to this URL, too. Raises ``UsageError``."""
         if self._driver is not None and not self.running:
             raise UsageError("The engine has ended; nothing more would go to another output.")
-        plan = query._query
-        shape = Shape(query.name, plan.form, plan.output, tuple(plan.variables))
+        shape = _shape_of(query)
         if not self.temporary:
             self._deliveries.open(self._open())
         with self._registry.lock:
@@ -647,3 +652,8 @@ class Engine:
         if self._driver is None:
             raise UsageError("The engine has not been started.")
         return self._driver.publication
+
+
+def _shape_of(query: Query) -> Shape:
+    plan = query._query
+    return Shape(query.name, plan.form, plan.output, tuple(plan.variables))

@@ -189,6 +189,7 @@ def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
             continue
         with note(registered.name):
             registered._check_fits(form, state=app.options.shape == "state")
+            engine._check_outputs(registered, [(to.url, to.options) for to in source.to])
 
     def fits(query: Registered, queries: int) -> None:
         with note(query.name):

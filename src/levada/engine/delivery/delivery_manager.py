@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -100,7 +100,7 @@ class Deliveries:
         target = self.target(shape, url, options)
         there = [*self.all, *self._came]
         if any(_is_same_target(d, shape.query, target) and d.lifetime is lifetime for d in there):
-            raise UsageError(f"The results of {shape.query} go to {target.name} already.")
+            raise _sent_already(shape.query, target)
         known = self._before.get((shape.query, target.name))
         if target.whole and known is None and not self._is_whole(shape.query, lifetime):
             raise UsageError(
@@ -114,15 +114,28 @@ class Deliveries:
         else:
             self.all.append(delivery)
 
+    def check(self, shape: Shape, outputs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Checks outputs (URLs with options) of a query without opening the checkpoint. Raises
+        ``UsageError``.
+        """
+        names: set[str] = set()
+        for url, options in outputs:
+            target = self.target(shape, url, options)
+            if target.name in names:
+                raise _sent_already(shape.query, target)
+            names.add(target.name)
+
     def target(self, shape: Shape, url: str, options: Mapping[str, Any]) -> Target:
-        """Returns the target of a URL for results of this shape. Raises ``UsageError``."""
+        """Returns the target of a URL for results of this shape; it has no owner before the
+        checkpoint is open. Raises ``UsageError``.
+        """
         if not self.lasting:
             raise UsageError(
                 "An output goes on where it was, which a temporary checkpoint does not survive.",
                 hint="Say where the checkpoint is: --checkpoint DIR, or Engine(checkpoint=DIR).",
             )
-        assert self._checkpoint is not None, "it is open"
-        target = Destination(url, options).target(shape.query, self._checkpoint.facts.id)
+        owner = "" if self._checkpoint is None else self._checkpoint.facts.id
+        target = Destination(url, options).target(shape.query, owner)
         target.check(shape.query, shape.form, shape.output, shape.variables)
         return target
 
@@ -339,6 +352,10 @@ class Deliveries:
             if progress != self._kept:
                 write_deliveries(self._checkpoint.root, list((self._before | progress).values()))
                 self._kept, self._written = progress, time.monotonic()
+
+
+def _sent_already(query: str, target: Target) -> UsageError:
+    return UsageError(f"The results of {query} go to {target.name} already.")
 
 
 def _has_unsent(delivery: Delivery, entries: Sequence[Entry]) -> bool:

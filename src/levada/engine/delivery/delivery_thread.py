@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
+
+import msgspec
 
 from levada.checkpoint.delivery_progress import Delivered
 from levada.checkpoint.request_files import Sent
@@ -73,6 +75,7 @@ class Delivery:
     fault: EvaluationError | None = None  # its query will be suspended for it
     broken: bool = False  # by a fault: it stops writing in this run
     has_asked: bool = False  # the target has returned its position
+    older: bool = False  # the checkpoint is an older copy: the target has other epochs
     holds: bool = False
     over: bool = False
 
@@ -205,7 +208,7 @@ class Delivery:
         position = self.target.open(known)
         cursor = Cursor(self.root)
         ends, entries = self.ends, cursor.read_new()
-        self._find_position(position, cursor)
+        self._find_position(position, cursor, entries)
         self._set_reason("")
         while not self._stopping.is_set():
             for entry in entries:
@@ -229,7 +232,9 @@ class Delivery:
         first = max(self.position.epoch, self.begins)
         return first < entry.epoch <= self.ends and self.query in entry.queries
 
-    def _find_position(self, position: Position | None, cursor: Cursor) -> None:
+    def _find_position(
+        self, position: Position | None, cursor: Cursor, entries: Sequence[Entry]
+    ) -> None:
         """Continues at the target's position. Raises ``SinkError`` if reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
         if position is None:
@@ -242,15 +247,35 @@ class Delivery:
                     "not had: Levada has run without this output.",
                     hint="Say lost=skip to go on without them, or name another target.",
                 )
-        self.position = position
+        self.position = self._place_by_report(position, entries)
         # a restored target may be behind the progress in the checkpoint
         self.reached = min(self.reached, max(position.epoch, self.begins))
         self.has_asked = True
         self.known = self.progress
         self.changed(True)  # before anything is written
 
+    def _place_by_report(self, position: Position, entries: Sequence[Entry]) -> Position:
+        """Returns a position whose epoch is one of this checkpoint.
+
+        A target whose last report is not in that epoch here was written by a run on a newer copy of
+        the checkpoint. Its epochs say nothing here, and its last report counts.
+        """
+        mine = [e for e in entries if self.query in e.queries and e.epoch > self.begins]
+        kept = entries[0].epoch if entries else 0
+        last = {e.epoch: e.last(self.query) for e in mine}.get(position.epoch)
+        if not max(kept, self.begins + 1) <= position.epoch or last == position.report:
+            return position
+        self.older = True
+        had = (e.epoch for e in mine if e.last(self.query) <= position.report)
+        return msgspec.structs.replace(position, epoch=max(had, default=self.begins))
+
     def _write(self, entry: Entry) -> None:
         archived = self._archive.read(entry, self.query)
+        if self.older and archived is not None and archived.query.since == self.position.since:
+            archived = self._archive.read(entry, self.query, self.position.report)
+            if entry.last(self.query) <= self.position.report:
+                self.position = msgspec.structs.replace(self.position, epoch=entry.epoch)
+                return
         if archived is None:
             raise SinkError(f"The results of {self.query} in epoch {entry.epoch} are gone.")
         position = Position(entry.epoch, entry.last(self.query), archived.query.since)

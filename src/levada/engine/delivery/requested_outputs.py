@@ -16,7 +16,6 @@ from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.request_files import Ledger, OutputSpec, Sent
 from levada.core.event_time import MAX
 from levada.engine.delivery.delivery_manager import Deliveries, Shape
-from levada.errors import UsageError
 from levada.runtime.driver.query_catalog import Registered
 
 Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
@@ -41,11 +40,7 @@ class Requested:
 
     def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
         """Checks that the query's results can go to the outputs. Raises ``UsageError``."""
-        shape = Shape.from_query(query)
-        targets = [self._deliveries.target(shape, one.url, one.said).name for one in to]
-        for i, name in enumerate(targets):
-            if name in targets[:i]:
-                raise UsageError(f"The results of {query.name} go to {name} already.")
+        self._deliveries.check(Shape.from_query(query), [(one.url, one.said) for one in to])
 
     def add(self, query: Registered, to: Sequence[OutputSpec], last: Manifest) -> None:
         """Records the outputs of a query that was added after an epoch."""

@@ -171,8 +171,7 @@ class Archive:
                 self._gone[query] = max(self._gone.get(query, last), last)
             return None
         whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
-        timeless = entry.queries[query][1] == TIMELESS
-        if timeless:
+        if entry.queries[query][1] == TIMELESS:
             return ArchivedReports(known, entry, whole, [entry.epoch])
         part = whole if after is None else reports_after(whole, after)
         return ArchivedReports(known, entry, part, ids_of(part))

@@ -223,8 +223,38 @@ def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
     return b"".join(parts(frames, meta))
 
 
-def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, Frame], Any]:
+class Parcel:
+    """The frames and meta of a blob that is packed where it leaves this process: ``bytes`` packs
+    it. Its columns are contiguous, as those of a packed blob.
+
+    >>> parcel = Parcel({"a": Frame({"x": np.arange(6)[::2]})}, {"by": 1})
+    >>> unpack(bytes(parcel))[0]["a"]["x"].tolist(), unpack(parcel)[1]
+    ([0, 2, 4], {'by': 1})
+    """
+
+    __slots__ = ("frames", "meta")
+
+    def __init__(self, frames: Mapping[str, Frame], meta: Any = None) -> None:
+        self.frames, self.meta = {name: _contiguous(f) for name, f in frames.items()}, meta
+
+    def __bytes__(self) -> bytes:
+        return pack(self.frames, self.meta)
+
+
+def _contiguous(frame: Frame) -> Frame:
+    """Copies the columns that kernels would refuse."""
+    strided = {k: v for k, v in frame.columns.items() if not v.flags.c_contiguous}
+    if not strided:
+        return frame
+    return frame.with_(**{k: np.ascontiguousarray(v) for k, v in strided.items()})
+
+
+def unpack(
+    blob: bytes | memoryview | npt.NDArray[np.uint8] | Parcel,
+) -> tuple[dict[str, Frame], Any]:
     """The frames and meta of a blob, without copying (but for columns of one value)."""
+    if isinstance(blob, Parcel):
+        return blob.frames, blob.meta
     data = np.frombuffer(blob, np.uint8) if not isinstance(blob, np.ndarray) else blob
     assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
     length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])

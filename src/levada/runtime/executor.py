@@ -14,7 +14,8 @@ partition that sent them, place in its list), whichever executor ran them. So al
 the same outcomes in the same order, and ``LocalExecutor``, a few loops, is the oracle of the
 others.
 
-Executors do not copy blobs. A stage must only read them: they may be views of memory maps.
+Executors do not copy blobs. A stage must only read them: they may be views of memory maps. A
+``Parcel`` is packed only where it leaves the process that made it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from levada.core.code_loading import load_function
+from levada.core.frame import Parcel
 from levada.core.frozen import frozen
 from levada.runtime.preferred_locations import PreferredLocations
 
 Blob = bytes | memoryview
-Intake = Callable[[bytes, bytes], list[tuple[int, Blob]]]
-Stage = Callable[[bytes, int, int, list[Blob]], list[tuple[int, Blob]]]
+AnyBlob = Blob | Parcel
+Intake = Callable[[bytes, bytes], list[tuple[int, AnyBlob]]]
+Stage = Callable[[bytes, int, int, list[AnyBlob]], list[tuple[int, AnyBlob]]]
+B = TypeVar("B")
 OUTCOME = -1
 EPOCH = ("levada.runtime.task.entry_points:intake", "levada.runtime.task.entry_points:stage")
 """The functions of an epoch: each call of these sends one blob to each partition."""
@@ -92,27 +96,27 @@ class LocalExecutor:
         return [outcome(target, blob) for target, blob in sent]
 
 
-def deliver(sent: list[tuple[int, Blob]], partitions: int) -> list[list[Blob]]:
+def deliver(sent: list[tuple[int, B]], partitions: int) -> list[list[B]]:
     """Groups blobs by partition, in the order in which they were sent.
 
     >>> deliver([(1, b"a"), (0, b"b"), (1, b"c")], 2)
     [[b'b'], [b'a', b'c']]
     """
-    inboxes: list[list[Blob]] = [[] for _ in range(partitions)]
+    inboxes: list[list[B]] = [[] for _ in range(partitions)]
     for target, blob in sent:
         assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
         inboxes[target].append(blob)
     return inboxes
 
 
-def outcome(target: int, blob: Blob) -> bytes:
+def outcome(target: int, blob: AnyBlob) -> bytes:
     """Returns the blob of a last stage as bytes."""
     assert target == OUTCOME, f"a last stage sends outcomes to {OUTCOME}, not to partition {target}"
     return bytes(blob)
 
 
 @cache
-def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
+def resolve(name: str) -> Callable[..., list[tuple[int, AnyBlob]]]:
     """Imports the function that ``module:function`` names.
 
     >>> resolve("levada.runtime.executor:deliver") is deliver

@@ -32,7 +32,7 @@ import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
 from levada.plan.execution.plan import PlanNode
-from levada.runtime.executor import Blob, Job, deliver
+from levada.runtime.executor import AnyBlob, Job, deliver
 from levada.runtime.task import entry_points
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.ingest_task import IntakeTask, Payload
@@ -159,7 +159,7 @@ def _run(output: int, job: Job) -> None:
         ]
 
 
-def _as_bytes(blobs: Sequence[Blob]) -> list[bytes]:
+def _as_bytes(blobs: Sequence[AnyBlob]) -> list[bytes]:
     return [bytes(blob) for blob in blobs]
 
 

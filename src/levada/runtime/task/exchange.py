@@ -27,7 +27,7 @@ from levada.checkpoint.epoch_context import (
 from levada.checkpoint.executor_affinity import executor_here
 from levada.core import column_names as col
 from levada.core.array_types import Bools, Words
-from levada.core.frame import Column, Frame, concat, pack
+from levada.core.frame import Column, Frame, Parcel, concat
 from levada.core.rdf_terms import Kind
 from levada.core.row_ranges import starts_segment
 from levada.core.size_thresholds import register
@@ -58,6 +58,7 @@ from levada.plan.execution.shapes import TO_ALL
 from levada.plan.execution.shared_results import find_shared_results
 from levada.plan.execution.slice_readers import readers_of
 from levada.plan.execution.split_key_copies import Copies
+from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
 from levada.runtime.placement.send_graph import AT, FROM
 from levada.runtime.task.element_time_broadcast import IN_FILES, Times
@@ -358,13 +359,13 @@ class Exchange:
         done: Sequence[TaskOutcome],
         source: int,
         times: Times,
-    ) -> list[tuple[int, bytes]]:
+    ) -> list[tuple[int, AnyBlob]]:
         """Returns one blob per target. The outcomes of earlier stages go to one target, the
         controls once from source 0, and the fingerprint of the task's inputs (its outcome is the
         last one) to all.
         """
         seen, files = times.sent_frames(self.stage) if source == 0 else ({}, [])
-        out = []
+        out = list[tuple[int, AnyBlob]]()
         for target in range(self.context.partitions):
             meta: dict[str, Any] = {
                 "controls": heads_of(controls, whole=target == 0) if source == 0 else [],
@@ -379,7 +380,9 @@ class Exchange:
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames)
             texts = terms.frames("terms") if len(terms) else {}
-            out.append((target, pack({**named, **texts, **seen}, meta)))
+            blob = Parcel({**named, **texts, **seen}, meta)
+            # the bytes of a packed blob are counted
+            out.append((target, bytes(blob) if self.context.tells_places else blob))
         return out
 
     def fresh(self) -> Iterator[tuple[Words, Words]]:

@@ -63,6 +63,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.query_charges import find_heaviest_query
 from levada.plan.execution.sharing_demand import sharing_demand_of
+from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.task_graph import STATIC
 from levada.runtime.task import gather_static
 from levada.runtime.task.closed_element_check import subjects_of
@@ -107,7 +108,7 @@ class IntakeTask:
         self.static = StaticReader(context.root, context.epoch, context.seed)
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
 
-    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+    def run(self, payload: Payload) -> list[tuple[int, AnyBlob]]:
         """Returns the blobs of this task, one per target."""
         began = time.thread_time()
         self.read(payload)

@@ -56,6 +56,7 @@ from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.query_charges import find_heaviest_query
 from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.plan.execution.splittable_joins import find_divisible_joins
+from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import Counter
 from levada.runtime.placement.send_graph import ReceivedCounts
 from levada.runtime.placement.task_graph import task
@@ -107,7 +108,7 @@ class StageTask:
         )
         return open_state(self.context, self.stage, self.partition, self.opened)
 
-    def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
+    def run(self, blobs: Sequence[AnyBlob | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """Returns the stage's blobs for the next stage, or its outcome."""
         if self.stage == 1:  # before new files need space
             mine = self.context.going[self.partition :: self.context.partitions]
@@ -209,7 +210,7 @@ class StageTask:
             if number.isdigit() and int(number) not in self.plan.nodes:
                 self.state.replace(key, [])
 
-    def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
+    def _receive(self, blobs: Sequence[AnyBlob | npt.NDArray[np.uint8]]) -> list[Terms]:
         """Receives rows by node and input, controls once each, times of flagged streams, and
         terms.
         """

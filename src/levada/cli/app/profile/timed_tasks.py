@@ -20,7 +20,7 @@ from levada.core.frame import Frame
 from levada.engine.engine import Engine
 from levada.operators.operator_registry import evaluate
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.runtime.executor import Blob, Executor, Job, deliver, outcome
+from levada.runtime.executor import AnyBlob, Executor, Job, deliver, outcome
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 from levada.runtime.task.stage_task import StageTask
 
@@ -43,7 +43,7 @@ class TimedIntake(IntakeTask):
         self.recorder = recorder
         self.reading, self.coming = "", 0
 
-    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+    def run(self, payload: Payload) -> list[tuple[int, AnyBlob]]:
         """Returns the blobs of this task."""
         with self.recorder.time_operator(around(0), sum(r.elements for r in payload.references)):
             return super().run(payload)
@@ -134,7 +134,7 @@ class TimedExecutor:
     def run(self, job: Job) -> list[bytes]:
         """Returns the outcomes of ``job``."""
         context = decode_context(job.context)
-        sent: list[tuple[int, Blob]] = []
+        sent: list[tuple[int, AnyBlob]] = []
         for data in job.payloads:
             payload = msgspec.json.decode(data, type=Payload)
             sent += TimedIntake(context, self.recorder).run(payload)

@@ -462,7 +462,8 @@ class EpochRunner:
         choice = self.pace.decide(references, stages, context.partitions, pressure, formats=formats)
         fused = choice.way == ONE
         light = fused and self.pace.is_light
-        readers = choice.readers if self.placed is None else context.partitions
+        alone = fused or self.pace.here  # then a second reader shortens nothing
+        readers = (1 if alone else choice.readers) if self.placed is None else context.partitions
         payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
         if intention.static or intention.replacement is not None:
             plan, last = self.load_plan(intention.plan), intention.ended

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from levada.core import query_limits as limits
 from levada.core.array_types import Bools, Doubles, Ints, Longs
 from levada.core.frame import Frame
+from levada.core.member_columns import count_rows
 from levada.core.query_limits import ELEMENTS, QueryLimits
 from levada.core.size_thresholds import register
 from levada.errors import ExcessError
@@ -358,7 +359,7 @@ class Account:
         if each is not None:
             return np.bincount(self.op, each).astype(np.float64, copy=False)
         if self._rows is None:
-            self._rows = np.bincount(self.op) / len(self.op)
+            self._rows = count_rows(self.op) / len(self.op)
         return self._rows * amount
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from levada.core.array_types import Ints, Longs
 from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame
+from levada.core.member_columns import count_rows
 from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import ExcessError
 from levada.kernels.keyed.hash_groups import group
@@ -70,7 +71,7 @@ def check_reports(
     query with the lowest limits.
     """
     members = len(node.members)
-    by_op = np.bincount(rows["op"], minlength=members)
+    by_op = count_rows(rows["op"], members)
     every = by_op if same is None else _with_others(by_op, same, members)
     of = row_layout(node, every > 0, plan)
     most, free = of.max_row_bytes(node, terms), spent.most("texts") or _NONE

@@ -87,7 +87,7 @@ def _fold_sum(
 ) -> dict[str, Column]:
     kind = rows[col.kind(i)]
     exact = decimal_sums.fold(rows, i, codes, g, partial(texts_of, pool))
-    types = _RANKS[kind]
+    types = _RANKS.take(kind)
     types[exact.integers] = 0
     ones = np.ones(rows.n, np.int64)
     error = (types < 0) | exact.unknown

@@ -21,6 +21,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Bytes, Doubles, Ints, Longs
 from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting_windows
 from levada.core.frame import Frame
+from levada.core.member_columns import of_rows
 from levada.core.query_limits import QueryLimits
 from levada.errors import ExcessError
 from levada.kernels.time.report_expansion import expand_closes, expand_instants
@@ -118,7 +119,8 @@ class Calendar:
         if not rows.n or not self._reports_at_closes:
             return rows
         op = rows["op"]
-        return rows.where((rows[col.END] > self._first[op]) & (rows[col.BEGIN] <= self.high[op]))
+        first, high = of_rows(self._first, op), of_rows(self.high, op)
+        return rows.where((rows[col.END] > first) & (rows[col.BEGIN] <= high))
 
     @cached_property
     def _first(self) -> Times:

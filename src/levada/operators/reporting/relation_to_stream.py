@@ -16,6 +16,7 @@ import numpy as np
 from levada.core import column_names as col
 from levada.core.event_time import MAX, Times, WindowKind
 from levada.core.frame import Frame, concat
+from levada.core.member_columns import of_rows
 from levada.core.query_model import Output
 from levada.kernels.keyed.radix_sort import in_order
 from levada.kernels.terms.term_dictionary import Terms
@@ -92,8 +93,9 @@ def _time_rows(
     waiting = []
     if frame is not None and frame.n:
         new = _spans(node, windows, frame, calendar, replaced=replaced)
-        begun.append(new.where(new[col.BEGIN] <= high[new["op"]]))
-        waiting.append(new.where(new[col.BEGIN] > high[new["op"]]))
+        due = new[col.BEGIN] <= of_rows(high, new["op"])
+        begun.append(new.where(due))
+        waiting.append(new.where(~due))
     begun = [f for f in begun if f.n]
     if replaced:
         begun = [_at_next_report(_with_left(f), calendar, waiting) for f in begun]
@@ -172,9 +174,8 @@ def due_rows(
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
             some = renew(state.rows_of_partition(piece, rows.slice(int(first), int(last))))
             state.touched += some.n
-            frames.append(
-                some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
-            )
+            after, until = of_rows(low, some["op"]), of_rows(high, some["op"])
+            frames.append(some.where((some[column] > after) & (some[column] <= until)))
     return frames
 
 
@@ -189,7 +190,7 @@ def _due_ends(
     for f in ending:
         yield _due_events(f, f[col.END], -1, low, high)
     # without an end they say no more
-    later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in ending]
+    later = [f.where((f[col.END] > of_rows(high, f["op"])) & (f[col.END] < MAX)) for f in ending]
     remember_by(state, key, col.END, later, calendar.last_made)
 
 
@@ -269,8 +270,8 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLoo
 
 def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     """The events of rows at times ``at`` that are due: beginnings and ends of rows that count."""
-    op = rows["op"]
-    due = (at > low[op]) & (at <= high[op]) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
+    low, high = of_rows(low, rows["op"]), of_rows(high, rows["op"])
+    due = (at > low) & (at <= high) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
     now = due.nonzero()[0]
     taken = rows if len(now) == rows.n else rows.take(now)
     weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
+from levada.core.member_columns import count_rows
 from levada.core.size_thresholds import register
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan
@@ -51,7 +52,7 @@ class Flows:
     def record(self, node: int, frame: Frame) -> None:
         """Rows that a node has put out."""
         if node in self.nodes:
-            counts = np.bincount(frame["op"])
+            counts = count_rows(frame["op"])
             before = self.counts.get(node)
             if before is not None:
                 few, many = sorted((counts, before), key=len)

@@ -20,6 +20,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Words
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Column, Frame
+from levada.core.member_columns import is_of_one_member
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.bucket_layout import combine, mix
 from levada.plan.execution.plan import Consumer, FanOut, home_number
@@ -88,12 +89,16 @@ def fan_out(
     """For rows of a producer's members: (rows or None for all, consumer's members)."""
     if fan.identity:
         return None, op
-    first = fan.offsets[op]
-    counts = fan.offsets[op + 1] - first
+    if is_of_one_member(op):
+        members = fan.members[slice(*fan.offsets[op[0] : op[0] + 2])]
+        if len(members) == 1:
+            return None, np.full(len(op), members[0])
+        return np.arange(len(op)).repeat(len(members)), np.tile(members, len(op))
+    first = fan.offsets.take(op)
+    counts = fan.offsets.take(op + 1) - first
     if (counts == 1).all():
-        return None, fan.members[first]
-    rows = np.repeat(np.arange(len(op), dtype=np.int64), counts)
-    return rows, fan.members[ranges(first, counts)]
+        return None, fan.members.take(first)
+    return np.arange(len(op)).repeat(counts), fan.members.take(ranges(first, counts))
 
 
 def in_pieces(frame: Frame, fan: FanOut) -> Iterator[Frame]:

@@ -51,6 +51,8 @@ def update_totals(
     recent, gone = last.totals, plan.version != last.plan
     if not len(counts) and not gone:
         return recent, last.totalled
+    if not gone and counts.op == recent.op and counts.node == recent.node:
+        return recent.plus(counts), last.totalled
     parts = [_totals(totals) for totals in (recent, counts) if len(totals)]
     rows = merge_counts(parts)[0] if parts else _totals(NONE)
     files = last.totalled

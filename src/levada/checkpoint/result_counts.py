@@ -74,6 +74,17 @@ class ResultCounts(msgspec.Struct, frozen=True, omit_defaults=True):
             columns[name] = _unpack(data or none, np.int64, op.size)
         return Frame(columns, op.size)
 
+    def plus(self, more: ResultCounts) -> ResultCounts:
+        """Adds the solutions and reports of the same queries, in totals.
+
+        >>> rows = {"node": [3, 3], "op": [1, 4], "n": [5, 6], "reports": [1, 1]}
+        >>> some = ResultCounts.from_rows(Frame({n: np.array(c) for n, c in rows.items()}, 2))
+        >>> some.plus(some).emit_counts(3, 4)
+        (12, 0, 0, 2)
+        """
+        n, reports = (_pack(self._longs(name) + more._longs(name)) for name in ("n", "reports"))
+        return ResultCounts(self.op, self.node, n, b"", b"", reports)
+
     def emit_counts(self, node: int, member: int) -> Counts | None:
         """Returns the counts of the query of this Emit, if it has results."""
         first, last = np.searchsorted(self._nodes(), [node, node + 1]).tolist()

@@ -65,7 +65,7 @@ class Run:
 
     def rows_at(self, places: npt.NDArray[np.int32]) -> Rows:
         """The rows at these places of the buckets."""
-        return self.order[places].astype(np.intp)
+        return self.order.take(places).astype(np.intp)
 
     def keep_counting_pairs(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
         """Keeps pairs of other rows with rows of this run whose second row counts."""
@@ -136,9 +136,11 @@ def open_(state: State, piece: StatePart) -> Run:
     frames = state.frames(piece)
     if piece.kept or not isinstance(frames, CheckedFrames):
         return _assemble(state, piece)
-    if piece not in frames.facts:
-        frames.facts[piece] = _assemble(state, piece)
-    run: Run = frames.facts[piece]
+    # a sealed run is another piece with the same rows
+    key = Run, piece.name, piece.bits, piece.longest, piece.depth, piece.prefix
+    run: Run | None = frames.facts.get(key)
+    if run is None:
+        run = frames.facts[key] = _assemble(state, piece)
     return run
 
 

@@ -255,9 +255,7 @@ class State:
         ]
         assert not homeless, "rows in state know their group"
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
-        return checked_parts(
-            frames, msgspec.to_builtins(Head(self._pieces, self._serial, self._sets))
-        )
+        return checked_parts(frames, Head(self._pieces, self._serial, self._sets))
 
 
 def _bytes(frames: Mapping[str, Frame]) -> int:

@@ -74,15 +74,23 @@ class Terms:
     @classmethod
     def merge(cls, tables: Sequence[Terms]) -> Terms:
         """The union of tables; one text per identity."""
+        whole = cls.concat(tables)
+        if whole.x.size == max([t.x.size for t in tables], default=0):
+            return whole
+        return cls.from_texts(whole.x, whole.y, whole.off[:-1], whole.lengths, whole.data)
+
+    @classmethod
+    def concat(cls, tables: Sequence[Terms]) -> Terms:
+        """The union of tables without common identities."""
         filled = [t for t in tables if t.x.size]
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
-        bases = list(accumulate([t.data.size for t in filled[:-1]], initial=0))
-        return cls.from_texts(
+        bases = accumulate([t.data.size for t in filled], initial=0)
+        ends = [t.off[1:] + base for t, base in zip(filled, bases, strict=False)]
+        return cls(
             np.concatenate([t.x for t in filled]),
             np.concatenate([t.y for t in filled]),
-            np.concatenate([t.off[:-1] + base for t, base in zip(filled, bases, strict=True)]),
-            np.concatenate([t.lengths for t in filled]),
+            np.concatenate([filled[0].off[:1], *ends]),
             np.concatenate([t.data for t in filled]),
         )
 

@@ -125,7 +125,7 @@ class TermLookup:
                 x, y = x[missing], y[missing]
             if not len(x):
                 break  # before the state's tables are opened for nothing
-        return Terms.merge(picked)
+        return Terms.concat(picked)  # an identity was picked from one table
 
     def pick_charged(self, x: Words, y: Words, node: int) -> Terms:
         """Does the same, and charges the operator ``node`` until the table is dropped. Raises

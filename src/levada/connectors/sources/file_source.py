@@ -382,7 +382,9 @@ class FileSource:
                 break
             before, file = name, self._files[name]
             at = position.get("at", 0) if name == current else 0
-            if name != current or not self._prints.is_whole(file, position):
+            if name != current or not (
+                self._cutter.is_drained(file, at) or self._prints.is_whole(file, position)
+            ):
                 for piece in self._drain(file, at, rows, one):
                     taken.append((file, piece))
                     rows -= piece.elements

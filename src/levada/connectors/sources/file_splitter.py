@@ -126,6 +126,14 @@ class FileSplitter:
                 file.content = (file.state, *self._content(file))
         return file.content[1:]
 
+    def is_drained(self, file: SourceFile, at: int) -> bool:
+        """Whether nothing follows ``at`` in a file, as it was last looked at. The bytes of a
+        spooled file are forgotten with a look (``next``).
+        """
+        known = file.content
+        looked = known is not None and known[0] == file.state and not self.config.settled
+        return looked and known is not None and known[2] == at
+
     def _content(self, file: SourceFile) -> tuple[str, int]:
         data = self._check(file.path) if self.config.settled else None
         if not file.size:

@@ -117,7 +117,9 @@ def _count(codes: Ints, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.i
 
 def _select_codes(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
     """The codes of the rows that take part; -1 elsewhere."""
-    return codes if mask.all() else np.where(mask, codes, np.int32(-1)).astype(np.int32)
+    if mask.all():
+        return codes
+    return np.where(mask, codes, np.int32(-1)).astype(np.int32, copy=False)
 
 
 def _greatest_type(codes: Ints, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
@@ -155,12 +157,12 @@ def _fold_winner(
     best = winners(_select_codes(there, codes), ranks, x, y, g, spec.function is _A.MAX)
     out: dict[str, Column] = {p + "err": _count(codes, ~there, g)}
     at = np.maximum(best, 0) if chosen is None or not len(chosen) else chosen[np.maximum(best, 0)]
+    lost = (best < 0).nonzero()[0]
     for name in ("x", "y", "k", "d", "m", "c"):
         if f"{name}{i}" in rows:
-            values = rows[f"{name}{i}"][at] if rows.n else np.zeros(g, rows[f"{name}{i}"].dtype)
-            out[p + name] = np.where(best >= 0, values, np.zeros(1, values.dtype)).astype(
-                values.dtype
-            )
+            column = rows[f"{name}{i}"]
+            out[p + name] = values = column.take(at) if rows.n else np.zeros(g, column.dtype)
+            values[lost] = 0
     return out
 
 
@@ -280,8 +282,10 @@ def finish(
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
             ignores = tuples or spec.function is _A.SAMPLE
             failed = np.zeros(parts.n, bool) if ignores else parts[p + "err"] > 0
+            if not failed.any():
+                return columns, {}
             return {
-                n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype)
+                n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype, copy=False)
                 for n, c in columns.items()
             }, {}
 

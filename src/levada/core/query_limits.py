@@ -129,9 +129,9 @@ class Limited:
 
     def any(self, word: str) -> bool:
         """Whether some query has this limit."""
-        return bool(getattr(self.all, word)) or any(
-            getattr(limits, word) for limits in self.by_query.values()
-        )
+        if not self.by_query:
+            return bool(getattr(self.all, word))
+        return any(getattr(limits, word) for limits in (self.all, *self.by_query.values()))
 
 
 PAGE = 4096

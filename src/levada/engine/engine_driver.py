@@ -312,14 +312,14 @@ class Driver:
         """
         if not self._ahead.is_busy:
             self._adopt()
-        changes: list[Request] = []
+        changes, last = list[Request](), self.last
         busy = self._ahead.has_trial  # also one that just ended; the next call adopts it
         if not busy:
-            goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
-            changes = self._requests.take(self.last, ahead=goes_on)
+            goes_on = self.epochs.plan is not None and not last.ended and not self.once
+            changes = self._requests.take(last, ahead=goes_on)
         wanted = self.publication.has_changed_outputs
         if self._registry.changed or (
-            not busy and (wanted or self._catalog.has_due_migrations(self.last))
+            not busy and (wanted or self._catalog.has_due_migrations(last))
         ):
             self._replan()
         elif wanted:

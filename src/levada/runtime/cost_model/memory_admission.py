@@ -56,9 +56,11 @@ class MemoryAdmission:
 
     def see(self, references: Sequence[AnyReference], done: Sequence[TaskOutcome]) -> None:
         """Records the input of an epoch and the peak bytes that its tasks reported."""
+        if not self.rows:
+            return
         elements = sum(r.elements for r in references)
         held = max((d.most_held for d in done), default=0)
-        if self.rows and elements:
+        if elements:
             fits = int(elements * FILLED * self.memory.most / max(held, 1))
             self.rows = max(min(fits, GROWTH * max(elements, self.rows)), MIN_EPOCH_ELEMENTS)
 

@@ -75,10 +75,24 @@ def _members(
     """Returns the members whose counts are kept: all if they are few, else those that have had
     rows.
     """
-    nodes = [plan.nodes[n] for n in sorted(Joining.from_plan(plan).nodes)]
-    if sum(len(node.members) for node in nodes) <= MAX_REPORTED_MEMBERS:
-        return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
+    if _FewMembers not in plan.facts:
+        plan.facts[_FewMembers] = _FewMembers.from_plan(plan)
+    few: _FewMembers | None = plan.facts[_FewMembers]
+    if few is not None:
+        return few
     return [at for at in dict.fromkeys([*before, *new_rows]) if _is_there(at, plan)]
+
+
+class _FewMembers(list[str]):
+    """The members of a plan whose rows are counted, by node and member as a text."""
+
+    @classmethod
+    def from_plan(cls, plan: Plan) -> _FewMembers | None:
+        """Returns the members; None if they are many."""
+        nodes = [plan.nodes[n] for n in sorted(Joining.from_plan(plan).nodes)]
+        if sum(len(node.members) for node in nodes) > MAX_REPORTED_MEMBERS:
+            return None
+        return cls(f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist())
 
 
 def _is_there(at: str, plan: Plan) -> bool:

@@ -12,8 +12,7 @@ no longer read are in a log (``checkpoint.file_read_log``); sources receive whol
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ class SourceCoordinator:
             self._looked = wall
             for config in self.configs:
                 if not self._is_failed(config):
-                    with _name_stream(config.name):
+                    with _NamedStream(config.name):
                         position = self.whole_position(positions, config)
                         self.sources[config.name].discover(position=position)
 
@@ -198,7 +197,7 @@ class SourceCoordinator:
             share = max(left // (len(able) - n), 1) if left else 0
             if not share:
                 break
-            with _name_stream(config.name):
+            with _NamedStream(config.name):
                 taken, position = self.sources[config.name].take(
                     self.whole_position(after, config), share
                 )
@@ -228,7 +227,7 @@ class SourceCoordinator:
         """Whether a stream that is not left out has unread input."""
         if self._is_failed(config):
             return False
-        with _name_stream(config.name):
+        with _NamedStream(config.name):
             return self.sources[config.name].backlog(self.whole_position(positions, config))
 
     def complete(
@@ -423,14 +422,20 @@ class SourceCoordinator:
         return frozenset(key for key in silent if key[1] or follows(key[0]))
 
 
-@contextmanager
-def _name_stream(stream: str) -> Iterator[None]:
+class _NamedStream:
     """Has errors in the block name the stream that cannot be read."""
-    try:
-        yield
-    except SourceError as error:
-        error.stream = stream
-        raise
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SourceError):
+            error.stream = self._name
 
 
 def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:

@@ -117,6 +117,8 @@ def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tupl
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
         probes, places = run.find_pairs(columns[0], columns[1], columns[2], columns[3])
+        if not len(probes):
+            continue
         theirs = run.rows_at(places)
         two = (theirs != probes).nonzero()[0] if run is new else np.arange(len(probes))
         if len(two):

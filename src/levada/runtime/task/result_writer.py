@@ -72,14 +72,14 @@ class Results:
         if not self.frames:
             return None, NONE
         frames = {node: concat(parts) for node, parts in sorted(self.frames.items())}
-        terms = self._terms(frames)
+        terms, limits = self._terms(frames), context.query_limits
         for node, frame in frames.items():
             try:
-                self._check(self.plan.nodes[node], frame, terms, context.query_limits)
+                self._check(self.plan.nodes[node], frame, terms, limits)
             except BaseException as error:
                 raise_failure(error, node)
-        if context.query_limits.any("kept"):
-            self._count_bytes(frames, terms, context.query_limits)
+        if limits.any("kept"):
+            self._count_bytes(frames, terms, limits)
         counts: list[Frame] = []
         named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():

@@ -281,11 +281,13 @@ class StageTask:
         """Keeps terms as long as the rows that they arrived with, or were computed for (report rows
         are gone by then).
         """
+        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        if not (kept or self.state.pieces(term_retention.KEY)):
+            return
         old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
-        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
         term_retention.insert(self.state, Terms.merge(kept), dead, horizon)
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:

@@ -34,7 +34,7 @@ from bench.result import Result, check_count
 from levada import Engine
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import EpochIntent
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 
 ROWS, TIMES, WARM, WARM_EPOCHS = 100_000, 10, 2, 3
 SLICES = os.environ.get("LEVADA_SLICES", "1d")
@@ -44,7 +44,7 @@ CALLS = {
     "one group": TASK + "exchange.mark_one_group",
     "packed": TASK + "exchange.Exchange.group_counts",
     "blobs": "levada.runtime.placement.send_graph.ReceivedCounts.count",
-    "kept": "levada.runtime.driver.epoch.count_sent",
+    "kept": "levada.runtime.epoch_pipeline.count_sent",
 }
 ON_THE_WAY = "on the way"
 

@@ -19,7 +19,7 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 
 ERROR = re.compile("[a-z]Error|Traceback|object has no attribute")
 XSD = "<http://www.w3.org/2001/XMLSchema#"

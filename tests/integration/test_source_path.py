@@ -19,7 +19,7 @@ def test_the_example_of_the_readme_passes_few_files_and_packages() -> None:
     command = [sys.executable, "-m", "tools.path"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     *files, last = done.stdout.splitlines()
-    assert "runtime/driver/epoch.py" in files
+    assert "runtime/epoch_pipeline.py" in files
     figures = re.fullmatch(r"(\d+) files, (\d+) changes of top-level package", last)
     assert figures is not None, last
     assert int(figures[1]) == len(files) <= MAX_FILES

@@ -17,7 +17,7 @@ from test_random_replacements import judged
 from levada.checkpoint.manifest import EpochIntent
 from levada.errors import ManyReportsError
 from levada.runtime.cost_model.memory_admission import TooLarge
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import ReferenceSql, Row
 from support.example_counts import PATIENCE, examples

@@ -22,7 +22,8 @@ from levada.checkpoint.key_group_tables import as_it_is
 from levada.engine.engine import Engine
 from levada.placement.placement_file import group_name
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
-from levada.runtime.driver import epoch, skipped_files
+from levada.runtime import epoch_pipeline
+from levada.runtime.driver import skipped_files
 from levada.runtime.executor import LocalExecutor
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Report
@@ -92,9 +93,9 @@ def test_no_placement_shows(case: Case, lot: int) -> None:
     """Whatever goes where, and whatever becomes of it, results are the same."""
     expected = case.expected()
     with (
-        patch("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
         patch.object(skipped_files, "find_crashes", nobody),
-        patch.object(epoch, "rehearse", lambda job: None),
+        patch.object(epoch_pipeline, "rehearse", lambda job: None),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # what is lost is told

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from levada.engine.driver import after_commit
+from levada.runtime.driver import after_commit
 from levada.runtime.publication import async_publication
 
 

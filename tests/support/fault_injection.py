@@ -12,7 +12,8 @@ import pytest
 
 from levada.checkpoint.epoch_context import decode_context
 from levada.errors import EngineError
-from levada.runtime.driver import epoch, skipped_files
+from levada.runtime import epoch_pipeline
+from levada.runtime.driver import skipped_files
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 
 HEART = "levada heart"
@@ -31,7 +32,7 @@ class Fate:
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
         monkeypatch.setattr(skipped_files, "find_crashes", nobody)
-        monkeypatch.setattr(epoch, "rehearse", lambda job: None)
+        monkeypatch.setattr(epoch_pipeline, "rehearse", lambda job: None)
 
     def _doomed(self, call: Any) -> Any:
         def step(*args: Any, **kwargs: Any) -> Any:

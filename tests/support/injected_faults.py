@@ -50,7 +50,7 @@ STAGES = {
     "normalize": "levada.engine.query_pipeline:optimize",
     "check": "levada.engine.query_pipeline:check_plan",
     "plan": "levada.plan.topology.topology:Topology.add",
-    "install": "levada.plan.topology.topology:Topology._note_root",
+    "install": "levada.plan.sharing.query_sharing:QuerySharing._note_root",
     "operator": "levada.operators.operator_registry:evaluate",
     "result": "levada.operators.results.result_segments:_batch",
     "format": "levada.runtime.publication.publication:publish_batch",

@@ -41,11 +41,11 @@ from levada.core.integer_options import Partitions, check_count, check_partition
 from levada.core.names import check_stream_name, display_name
 from levada.core.query_limits import MOST_ROWS, Memory
 from levada.engine.delivery.delivery_manager import Deliveries, Shape
-from levada.engine.driver.after_commit import Tell
 from levada.engine.driver.driver_inputs import Fits, Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, parse_pacing, wall_clock_ms
 from levada.engine.driver.query_quotas import limits_of
 from levada.engine.engine_driver import Driver
+from levada.engine.epoch_loop import start_epochs
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.cpu_pinning import processors_of, read_pinning
@@ -79,6 +79,7 @@ from levada.plan.logical.print_logical import show
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
 from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.runtime.cost_model.partition_count import MODEL, chosen_of
+from levada.runtime.driver.after_commit import Tell
 from levada.runtime.driver.spool_registry import Spools, StreamSource
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import carry_over
@@ -435,7 +436,7 @@ class Engine:
         self._tell.append(self._deliveries.wake)
         self._held.callback(self._deliveries.stop)
         self._deliveries.start(publication.index)
-        self._driver.start(self._held)
+        start_epochs(self._driver, self._held)
         self._settled.set()
         self._publish_signal.notify()
 

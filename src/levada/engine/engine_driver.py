@@ -37,9 +37,9 @@ from levada.engine.background_planning import (
     Trial,
 )
 from levada.engine.control_requests import Requests
-from levada.engine.driver.after_commit import Publishing, Tell
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, clock_ms, wall_clock_ms
+from levada.engine.driver.loop_control import LoopControl
 from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
 from levada.engine.placement.apply_placement import warn_about_unknown_tasks
@@ -72,14 +72,14 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan, queries_of_member
 from levada.plan.topology.trial_planning import run_deeper
-from levada.runtime.driver.epoch import EpochRunner
-from levada.runtime.driver.epoch_loop import EpochLoop
+from levada.runtime.driver.after_commit import Publishing, Tell
 from levada.runtime.driver.heartbeat_thread import HeartbeatThread
 from levada.runtime.driver.query_catalog import Catalog, Registered
 from levada.runtime.driver.report_backlog import ReportBacklog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.runtime.executor import Executor
-from levada.runtime.publication.async_publication import PendingPublication
+from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 from levada.runtime.publication.publication import Publication
 from levada.runtime.task.allocator import give_back
 from levada.runtime.task.operator_failures import as_failure
@@ -117,6 +117,8 @@ class Driver:
         end: End | None = None,
     ) -> None:
         self._end = end
+        self.loop = LoopControl()
+        self.publication_thread = PublicationThread(self.loop.wake)
         self.began = time.monotonic()
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
@@ -131,7 +133,7 @@ class Driver:
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = 0  # in a row
         self._unsteady = 0  # failures of epochs that did not come again
-        self._ahead = PlanningAhead(lambda: self.loop.wake())
+        self._ahead = PlanningAhead(self.loop.wake)
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
         self._collected = DeferredCollection()
         self._full = False  # there may be a backlog
@@ -153,16 +155,14 @@ class Driver:
         self._discard_old_plans(checkpoint, configs)
         chosen = publication.executor = executor()
         self._late = chosen if isinstance(chosen, WarmupExecutor) else None
-        promises, spools = bool(tempo.delay), self._spools
         self._publishing = Publishing(
-            publication, chosen, sourcing, spools, self.streams, tell=tell, promises=promises
+            publication, chosen, sourcing, self._spools, tell=tell, promises=bool(tempo.delay)
         )
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
-        self._begin_loop(checkpoint)
         self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
 
     def _discard_old_plans(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
@@ -182,29 +182,20 @@ class Driver:
         warn_about_changed_streams(checkpoint.root, checkpoint.last, declared, strangers)
 
     def start(self, held: ExitStack) -> None:
-        """Starts the epochs, which end when ``held`` is closed."""
+        """Starts all but the loop's thread (``engine.epoch_loop.start_epochs``)."""
         held.callback(self._note.close)
         held.callback(self._heart.stop)
         self._heart.start()
         held.callback(self._ahead.preempt)
         held.callback(self.loop.stop)
-        self.loop.start()
-        watchdog = Watchdog(self._note, self.loop, self._end)
-        held.callback(watchdog.stop)
 
-    def _begin_loop(self, checkpoint: Checkpoint) -> None:
-        self.loop = EpochLoop(
-            checkpoint.root / "intentions",
-            self._next,
-            self._run,
-            last_intention=self._flush,
-            may_run=self._may_run,
-            examine=self._examine,
-            again=self._publish_again,
-            overtaken=checkpoint.reign.takeover_error,
-            lost=self._warn_of_loss,
-        )
-        self.epochs.await_published = self.loop.await_published
+    def watch(self, held: ExitStack) -> None:
+        """Watches the loop's thread until ``held`` is closed."""
+        held.callback(Watchdog(self._note, self.loop, self._end).stop)
+
+    def takeover_error(self) -> BaseException | None:
+        """Returns the error if another engine has taken over."""
+        return self.epochs.checkpoint.reign.takeover_error()
 
     def _epochs_of(
         self, checkpoint: Checkpoint, sourcing: SourceCoordinator, executor: Executor
@@ -214,11 +205,11 @@ class Driver:
             self._statics,
             sourcing,
             executor,
-            publish=self._publishing.publish,
+            publishing=self._publishing,
+            publication_thread=self.publication_thread,
             admission=self._tempo.admission(),
             wall=wall_clock_ms,
             elapsed=clock_ms,
-            due=self.publication.is_due,
             limits=self._limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
@@ -267,7 +258,7 @@ class Driver:
         epoch = self.last.epoch + 1
         raise EngineError(f"The engine stopped in epoch {epoch}: {failure}") from failure
 
-    def _next(self, last: str | None) -> str | None:
+    def next_intention(self, last: str | None) -> str | None:
         """Chooses the loop's next epoch. With a backlog it begins at once, else after the least
         interval.
 
@@ -546,7 +537,7 @@ class Driver:
         self._held_by = self.publication.output_behind()
         return not self._held_by
 
-    def _may_run(self, text: str) -> bool:
+    def may_run(self, text: str) -> bool:
         """Returns whether an epoch may run now. Until Spark is up only small epochs run, in this
         process.
 
@@ -574,16 +565,16 @@ class Driver:
         if self._late is not None:
             self._late.await_warm()
 
-    def _flush(self) -> str | None:
+    def last_intention(self) -> str | None:
         """Chooses the loop's last epoch. Results that may not be published here stay held back."""
         if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
             self._replan()  # else the next start would use former queries of the same names
         if (intention := self._intend(flush=True)) is None:
             return None
         final = msgspec.json.encode(intention).decode()
-        return final if self._may_run(final) else None
+        return final if self.may_run(final) else None
 
-    def _run(self, text: str) -> bool | PendingPublication:
+    def run_epoch(self, text: str) -> bool | PendingPublication:
         """Runs an epoch. An epoch that would need too much memory is dropped, and the next
         intention reads less. Returns whether it is done, or the unfinished publication.
         """
@@ -595,11 +586,12 @@ class Driver:
             self._note.end_epoch()
 
     def _run_noted(self, intention: EpochIntent, before: Manifest) -> bool | PendingPublication:
-        """Runs an epoch (``_run``), while the operators at work are recorded."""
+        """Runs an epoch (``run_epoch``), while the operators at work are recorded."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
         rest, suspended, began = None, False, time.process_time()
         try:
             rest = self.epochs.run(intention)
+            self.streams.settle(self.last.plan)
             self.epochs.pace.spent(time.process_time() - began)
             self._check_totals()
             self._collected.collect_after(len(self._registry.queries))
@@ -752,7 +744,7 @@ class Driver:
             path = self.epochs.checkpoint.root / "intentions" / "open"
             raise unreadable(path, "it is no intention") from error
 
-    def _examine(self, text: str) -> str:
+    def examine(self, text: str) -> str:
         """Returns the intention to run in place of an epoch that died, or "" if a changed set of
         queries replaces it.
         """
@@ -779,7 +771,7 @@ class Driver:
         self._registry.changed = True
         return ""
 
-    def _warn_of_loss(self, text: str, error: LostTaskError, pause: float | None) -> None:
+    def warn_of_loss(self, text: str, error: LostTaskError, pause: float | None) -> None:
         """Warns that an epoch has lost tasks."""
         epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
         message = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
@@ -788,11 +780,14 @@ class Driver:
         if pause is not None:
             warnings.warn(f"{message} It begins in {pause:g} s.", stacklevel=2)
 
-    def _publish_again(self, text: str) -> bool:
+    def publish_again(self, text: str) -> bool:
         """Publishes the last epoch again if the intention belongs to it. Returns whether it
         does.
         """
-        return self._publishing.again(self._intention(text).epoch, self.last)
+        again = self._publishing.again(self._intention(text).epoch, self.last)
+        if again:
+            self.streams.settle(self.last.plan)
+        return again
 
 
 def _watermarks(manifest: Manifest) -> list[int]:

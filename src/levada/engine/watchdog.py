@@ -22,7 +22,7 @@ from contextlib import suppress
 import psutil
 
 from levada.core.cpu_guard import VARIABLE, cpu_limit, enable
-from levada.runtime.driver.epoch_loop import EpochLoop
+from levada.engine.driver.loop_control import LoopControl
 from levada.runtime.task.work_note import RECORDS, UNLIMITED, WorkNote
 
 EXIT_CODE = 5
@@ -64,7 +64,7 @@ def restart_process(sentence: str) -> None:
 class Watchdog:
     """A thread that watches the thread of a loop. Without ``end`` it only warns."""
 
-    def __init__(self, note: WorkNote, loop: EpochLoop, end: End | None) -> None:
+    def __init__(self, note: WorkNote, loop: LoopControl, end: End | None) -> None:
         self._note, self._loop, self._end, self._limit = note, loop, end, cpu_limit()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="levada watchdog", daemon=True)

@@ -24,7 +24,7 @@ RUN = """
 import sys, threading
 from pathlib import Path
 from levada.engine.engine import Engine
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.connectors.spool.message_log import Log
 from levada.connectors.spool.receivers.mqtt import MqttReceiver
 root, url, point, text = sys.argv[1:]

@@ -182,7 +182,7 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.driver.epoch_loop.EpochLoop._write", _fail)
+        patch.setattr("levada.engine.epoch_loop.EpochLoop._write", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL])
     got, _ = run(ck, {S: {"path": stream}}, [ALL])

@@ -25,12 +25,12 @@ from levada.errors import CheckpointError
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plan_codec import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.runtime.driver.epoch import EpochRunner
-from levada.runtime.driver.epoch_loop import EpochLoop
 from levada.runtime.driver.static_graphs import StaticGraphs
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.stream_builders import write_lines
 from support.example_counts import EXAMPLES
 from support.generators import Clause
+from support.loop_steps import loop_of
 from support.polling import PATIENCE
 from support.query_dsl import S, T, element, query, register, run, same_queries
 
@@ -155,10 +155,7 @@ def test_a_bit_of_each_byte_of_an_intention_is_told_by_the_loop(
     drawn = random.Random(random_seed)
     for bit in (byte + drawn.randrange(8) for byte in range(0, bits(path), 8 * STRIDE)):
         flip(path, bit)
-        loop = EpochLoop(
-            path.parent, lambda last: None, lambda intention: pytest.fail("it was run")
-        )
-        loop.start()
+        loop = loop_of(path.parent, lambda last: None, lambda intention: pytest.fail("it was run"))
         assert loop.await_end(PATIENCE)
         assert isinstance(loop.failure, CheckpointError), bit
         flip(path, bit)

@@ -12,7 +12,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.state_files import map_
 from levada.checkpoint.verify import verify
 from levada.errors import CheckpointError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.stream_builders import write_lines
 from support.generators import Clause
 from support.query_dsl import S, element, query, run

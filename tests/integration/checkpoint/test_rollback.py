@@ -25,7 +25,7 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.core import checkpoint_facts
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.stream_builders import write_lines
 from support.query_dsl import S, T, element
 

@@ -13,7 +13,7 @@ from levada.connectors.spool.push_spool import PushLog
 from levada.connectors.spool.spool_folder import spool_folder
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 
 TEXT = """PREFIX : <http://e/> SELECT ?n FROM NAMED WINDOW :w ON :s [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :n ?n } }"""

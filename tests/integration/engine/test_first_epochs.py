@@ -9,7 +9,7 @@ import pytest
 
 from levada.engine.engine import Engine
 from levada.errors import EngineError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
 from support.query_dsl import S, element, query, step

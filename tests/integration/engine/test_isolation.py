@@ -19,6 +19,7 @@ from levada.engine.query_isolation import OtherFaultError, UnsteadyError, find_f
 from levada.engine.status.status import read_status
 from levada.errors import EngineError, QueryFailureError
 from levada.plan.execution.plan import PlanNode
+from levada.plan.sharing.query_sharing import QuerySharing
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model.plan_migrations import PlanMigrations
 from support.injected_faults import FAULTS
@@ -164,19 +165,19 @@ def _raise(self: Any, error: Exception, intention: Any) -> None:
     raise error
 
 
-@pytest.mark.parametrize("method", ["add", "_note_root"])
+@pytest.mark.parametrize(("part", "method"), [(Topology, "add"), (QuerySharing, "_note_root")])
 def test_failure_of_planning_suspends_the_query_alone(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, part: type, method: str
 ) -> None:
     alone = run(data, tmp_path / "alone", NEIGHBOURS)
-    original = getattr(Topology, method)
+    original = getattr(part, method)
 
-    def fail(self: Topology, first: Any, *rest: Any, **options: Any) -> Any:
+    def fail(self: Any, first: Any, *rest: Any, **options: Any) -> Any:
         if getattr(first, "name", first) == "bad":
             raise ZeroDivisionError("injected")
         return original(self, first, *rest, **options)
 
-    monkeypatch.setattr(Topology, method, fail)
+    monkeypatch.setattr(part, method, fail)
     with pytest.warns(UserWarning, match="The query bad is suspended.*ZeroDivisionError"):
         found = run(data, tmp_path / "ck", {"bad": BAD, **NEIGHBOURS})
     assert {name: found[name] for name in NEIGHBOURS} == alone
@@ -437,8 +438,8 @@ def names_bad(value: Any) -> bool:
     [
         "levada.runtime.driver.epoch_totals.hits",
         "levada.checkpoint.query_totals.update_totals",
-        "levada.runtime.driver.epoch.tell_counts",
-        "levada.runtime.driver.epoch.records_of",
+        "levada.runtime.epoch_pipeline.tell_counts",
+        "levada.runtime.epoch_pipeline.records_of",
         "levada.runtime.driver.derived_streams.references",
         "levada.runtime.driver.derived_streams.unread",
     ],

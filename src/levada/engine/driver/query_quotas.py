@@ -29,7 +29,7 @@ from levada.operators.windowing.report_count_bound import (
 )
 from levada.plan.execution.plan import Plan
 from levada.plan.sharing.sharing_modes import Sharing
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 
 _NO_ROWS = NONE.frame()
 

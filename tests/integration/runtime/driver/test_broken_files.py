@@ -14,7 +14,7 @@ import pytest
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
 from levada.errors import SourceError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.stream_builders import write_lines
 from support.query_dsl import S, element, query, step
 

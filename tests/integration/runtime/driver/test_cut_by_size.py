@@ -30,7 +30,7 @@ from levada.connectors.sources.splits import FileSplit
 from levada.core.checksummed_files import read_sealed
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?s ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]

@@ -12,7 +12,7 @@ import pytest
 from levada.core.clock import CLOCK, wall_ms
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing import MemorySink
 from levada.testing.compare import same
 from levada.testing.stream_builders import ManualClock, lines, write_graph, write_lines

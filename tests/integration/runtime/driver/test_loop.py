@@ -4,6 +4,7 @@ case.
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -16,13 +17,13 @@ import pytest
 
 from levada.core.checksummed_files import read_sealed, seal
 from levada.errors import CheckpointError, EngineError, LostTaskError
-from levada.runtime.driver.epoch_loop import EpochLoop
+from support.loop_steps import loop_of
 from support.polling import PATIENCE
 
 CRASH = """
 import json, os, sys
 from pathlib import Path
-from levada.runtime.driver.epoch_loop import EpochLoop
+from support.loop_steps import loop_of
 
 def next_intention(last):
     epoch = json.loads(last)["epoch"] + 1 if last else 1
@@ -33,9 +34,7 @@ def run_epoch(intention):
     if json.loads(intention)["epoch"] == 3:
         os._exit(9)
 
-loop = EpochLoop(Path(sys.argv[1]), next_intention, run_epoch)
-loop.start()
-loop.await_end()
+loop_of(Path(sys.argv[1]), next_intention, run_epoch).await_end()
 """
 
 
@@ -65,9 +64,8 @@ def loops() -> Iterator[Any]:
     started = []
 
     def start(folder: Any, engine: Any, **options: Any) -> Any:
-        loop = EpochLoop(folder, engine.next_intention, engine.run_epoch, **options)
+        loop = loop_of(folder, engine.next_intention, engine.run_epoch, **options)
         started.append(loop)
-        loop.start()
         return loop
 
     yield start
@@ -198,8 +196,9 @@ def test_a_killed_drivers_epoch_is_run_again_with_its_own_intention(
     tmp_path: Path, loops: Any
 ) -> None:
     driver = subprocess.run(
-        [sys.executable, "-c", CRASH, tmp_path], capture_output=True, text=True, timeout=PATIENCE
-    )
+        [sys.executable, "-c", CRASH, tmp_path], capture_output=True, text=True, timeout=PATIENCE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
     assert driver.returncode == 9
     begun = [json.loads(line) for line in driver.stdout.splitlines()]
     assert [b["epoch"] for b in begun] == [1, 2, 3]
@@ -276,7 +275,7 @@ def test_an_epoch_that_lost_a_task_is_examined_at_once(tmp_path: Path, loops: An
 def test_an_epoch_that_lost_tasks_is_run_again_three_times(
     tmp_path: Path, loops: Any, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr("levada.runtime.driver.epoch_loop.PAUSES", (0.0, 0.001, 0.002))
+    monkeypatch.setattr("levada.engine.epoch_loop.PAUSES", (0.0, 0.001, 0.002))
     engine, told, examined = Recorder(total=3), [], []
     losing(engine, times)
 
@@ -324,8 +323,7 @@ def test_the_next_question_comes_soon_after_an_epoch_and_then_later_and_later(
         asked.append(time.monotonic())
         return next(answers, None)
 
-    loop = EpochLoop(tmp_path / "intentions", ask, lambda text: None, ask_every=0.4)
-    loop.start()
+    loop = loop_of(tmp_path / "intentions", ask, lambda text: None, ask_every=0.4)
     while len(asked) < 10:
         assert not loop.await_end(0.01)
     loop.stop()

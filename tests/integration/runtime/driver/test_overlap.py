@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -24,12 +24,14 @@ from levada.connectors.serialization.serialize import Batch, ndjson
 from levada.connectors.sinks.file_sink import FileSink
 from levada.core.checksummed_files import seal
 from levada.engine.engine import Engine
+from levada.engine.engine_driver import Driver
+from levada.engine.epoch_loop import EpochLoop
 from levada.errors import OvertakenError, SinkError
-from levada.runtime.driver.epoch_loop import EpochLoop
 from levada.runtime.publication import async_publication
 from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
 from support.async_publication import overlapping
 from support.fault_injection import Fate, published
+from support.loop_steps import LoopSteps, loop_of
 from support.polling import PATIENCE, until
 from support.query_dsl import S, judge, register
 
@@ -55,7 +57,11 @@ class Publisher:
         self.signs: list[list[str]] = []
         self.total, self.fails, self.folder = total, fails, folder
         self.runs = [threading.Event() for _ in range(total + 2)]
-        self.loop = EpochLoop(folder, self.next, self.run, again=self.again)
+        self.steps = LoopSteps(self.next, self.run, again=self.again)
+        self.loop = self.steps.loop
+
+    def start(self) -> None:
+        EpochLoop(self.folder, cast(Driver, self.steps)).start()
 
     def next(self, last: str | None) -> str | None:
         epoch = int(last) + 1 if last else 1
@@ -69,7 +75,7 @@ class Publisher:
         self.runs[epoch].set()
         self.signs.append(sorted(path.name for path in self.folder.iterdir()))
         self.told.append(f"job {epoch}")
-        self.loop.await_published()
+        self.steps.publication_thread.join()
         self.told.append(f"commit {epoch}")
         return PendingPublication(epoch, lambda: self.publish(epoch))
 
@@ -87,7 +93,7 @@ class Publisher:
 
 def test_the_next_job_runs_meanwhile_and_the_next_commit_does_not(tmp_path: Path) -> None:
     it = Publisher(tmp_path, 3)
-    it.loop.start()
+    it.start()
     until(lambda: (tmp_path / "done").exists() and not list(tmp_path.glob("publishing-*")))
     until(lambda: "published 3" in it.told)
     assert it.loop.stop(PATIENCE)
@@ -109,14 +115,14 @@ def test_what_fails_beside_ends_the_loop_and_is_published_again_first(
     tmp_path: Path, fails: int
 ) -> None:
     it = Publisher(tmp_path, 3, fails)
-    it.loop.start()
+    it.start()
     assert it.loop.await_end(PATIENCE), "also if nothing comes after it"
     assert isinstance(it.loop.failure, SinkError)
     assert f"commit {fails + 1}" not in it.told
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"done", f"publishing-{fails}", *(("open", "told") if fails == 2 else ())}
     after = Publisher(tmp_path, 3)
-    after.loop.start()
+    after.start()
     until(lambda: after.told[-1:] == ["published 3"] if fails == 2 else after.told)
     assert after.loop.stop(PATIENCE) and after.loop.failure is None
     assert after.told[0] == f"again {fails}"
@@ -141,8 +147,7 @@ def test_who_was_overtaken_ends_its_publication_while_it_is_done_again(
         told.append(last)
         return None
 
-    loop = EpochLoop(tmp_path, following, lambda text: True, again=again)
-    loop.start()
+    loop = loop_of(tmp_path, following, lambda text: True, again=again)
     until(lambda: told or loop.failure)
     assert loop.stop(PATIENCE) and loop.failure is None
     assert told[0] == ("1" if is_last else None)
@@ -341,7 +346,7 @@ def test_an_end_has_everything_published(
         def publish(*given: Any) -> list[str]:
             assert engine._driver is not None
             loop = engine._driver.loop
-            until(loop._stopping.is_set)
+            until(loop.stopping.is_set)
             assert not loop.await_end(0)
             return write(*given)
 

@@ -16,7 +16,7 @@ from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.sources.fingerprint import HEAD
 from levada.engine.engine import Engine
 from levada.errors import EngineError, SourceError
-from levada.runtime.driver.epoch import EpochRunner
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]

@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from levada.checkpoint.manifest import PUBLISHING
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import make_folder, replace_file, unwritable_error, write_once
+from levada.engine.engine_driver import Driver
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
-from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
+from levada.runtime.publication.async_publication import PendingPublication
 
 FIRST_WAIT = 0.002  # s after an epoch; each call without an epoch doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
@@ -34,36 +34,26 @@ FOR_MEMORY = (
     "what a task takes."
 )
 """The hint if all attempts have lost tasks."""
-Lost = Callable[[str, LostTaskError, float | None], None]
-"""Receives each attempt that has lost tasks, and the pause before the next; None: there is none."""
+
+
+def start_epochs(driver: Driver, held: ExitStack) -> None:
+    """Starts the epochs of a driver, which end when ``held`` is closed."""
+    loop = EpochLoop(driver.epochs.checkpoint.root / "intentions", driver)
+    driver.start(held)
+    loop.start()
+    driver.watch(held)
 
 
 class EpochLoop:
-    """A thread that runs epochs one after the other until it is stopped, or one fails
-    (``failure``).
+    """A thread that runs the epochs of a driver one after the other until it is stopped, or one
+    fails (``LoopControl``).
 
-    ``next_intention``: called when an epoch is over, with its intention. ``last_intention``: called
-    after a stop until it returns None. ``may_run``: whether a written intention may run yet.
-    ``run_epoch`` may return a ``PendingPublication``, which continues beside the next epoch, until
-    that calls ``await_published``, or until the loop ends. ``examine``: see ``_without_poison``.
-    ``again`` publishes a committed epoch at the start. ``ask_every``: the longest pause without an
-    epoch, in s.
+    ``Driver.run_epoch`` may return a ``PendingPublication``, which continues beside the next epoch,
+    until that commits, or until the loop ends. ``ask_every``: the longest pause without an epoch,
+    in s.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        next_intention: Callable[[str | None], str | None],
-        run_epoch: Callable[[str], bool | PendingPublication | None],
-        *,
-        last_intention: Callable[[], str | None] = lambda: None,
-        may_run: Callable[[str], bool] = lambda intention: True,
-        examine: Callable[[str], str] = lambda intention: intention,
-        again: Callable[[str], bool] = lambda intention: False,
-        overtaken: Callable[[], BaseException | None] = lambda: None,
-        lost: Lost = lambda intention, error, pause: None,
-        ask_every: float = 0.02,
-    ) -> None:
+    def __init__(self, folder: Path, driver: Driver, *, ask_every: float = 0.02) -> None:
         try:
             make_folder(folder, parents=True)
         except OSError as error:
@@ -71,68 +61,31 @@ class EpochLoop:
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
         self._open, self._reported, self._done = folder / "open", folder / "told", folder / "done"
-        self._next, self._run, self._last = next_intention, run_epoch, last_intention
-        self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
-        self._lost, self._again = lost, again
+        self._driver, self._control, self._beside = driver, driver.loop, driver.publication_thread
         self._ask_every = self._wait = ask_every
-        self._due = 0.0
-        self._stopping, self._ended, self._woken = (
-            threading.Event(),
-            threading.Event(),
-            threading.Event(),
-        )
-        self.failure: BaseException | None = None
-        self.clock: int | None = None  # of the CPU time of its thread, once that has begun
-        self._beside = PublicationThread(self._woken.set)
-        self.await_published = self._beside.join
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
     def start(self) -> None:
         """Starts the thread. An epoch that did not end before runs first."""
+        self._control.is_started = True
         self._thread.start()
 
-    def wait_until(self, instant: float) -> None:
-        """Limits the pause before the next ``next_intention`` to this instant of
-        ``time.monotonic``.
-        """
-        self._due = instant
-
-    def wake(self) -> None:
-        """Ends the pause before the next ``next_intention``."""
-        self._woken.set()
-
-    def request_stop(self) -> None:
-        """Stops after the current epoch; does not wait."""
-        self._stopping.set()
-        self._woken.set()
-
-    def stop(self, timeout: float | None = None) -> bool:
-        """Stops after the current epoch. Returns False if it has not ended within ``timeout``
-        seconds. Epochs that have not started are dropped.
-        """
-        self.request_stop()
-        return self._thread.ident is None or self.await_end(timeout)
-
-    def await_end(self, timeout: float | None = None) -> bool:
-        """Waits until the loop has ended."""
-        return self._ended.wait(timeout)
-
     def _loop(self) -> None:
-        self.clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._control.clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
             try:
                 self._epochs()
             finally:
                 self._beside.join()
         except BaseException as error:
-            self.failure = self._in_a_sentence(error)
+            self._control.failure = self._in_a_sentence(error)
         finally:
-            self._ended.set()
+            self._control.end()
 
     def _epochs(self) -> None:
         last = self._replay()
-        while not self._stopping.is_set():
-            intention = self._next(last)
+        while not self._control.stopping.is_set():
+            intention = self._driver.next_intention(last)
             if intention is None:
                 self._pause()
                 continue
@@ -140,7 +93,7 @@ class EpochLoop:
             if not self._run_whole(intention):
                 return
             last = intention
-        while not self._open.exists() and (final := self._last()) is not None:
+        while not self._open.exists() and (final := self._driver.last_intention()) is not None:
             self._write(final)
             self._run_whole(final)
 
@@ -151,7 +104,7 @@ class EpochLoop:
         root = self._open.parent.parent
         if isinstance(error, OvertakenError):
             return error
-        if (by := self._overtaken()) is not None:
+        if (by := self._driver.takeover_error()) is not None:
             by.__cause__ = error
             return by
         if isinstance(error, OSError | CheckpointError) and not root.is_dir():
@@ -193,7 +146,7 @@ class EpochLoop:
                 if path.exists():
                     raise
                 continue  # an overtaken engine has ended meanwhile
-            is_last = self._again(intention)
+            is_last = self._driver.publish_again(intention)
             with suppress(FileNotFoundError):  # so has the engine of this one
                 if is_last:
                     last = intention
@@ -206,7 +159,7 @@ class EpochLoop:
         """Returns the intention that replaces one that lost a task or its process, durable before
         it runs; "" drops the epoch (docs/decisions/0016-what-kills-is-set-aside.md).
         """
-        examined = self._examine(intention)
+        examined = self._driver.examine(intention)
         if examined not in ("", intention):
             replace_file(self._open, seal(examined.encode()))
         return examined
@@ -215,8 +168,8 @@ class EpochLoop:
         """Runs an intention once it may run. Returns False if the loop stops before: then it stays
         open.
         """
-        while not self._may_run(intention):
-            if self._stopping.is_set():
+        while not self._driver.may_run(intention):
+            if self._control.stopping.is_set():
                 return False
             self._pause()
         try:
@@ -262,7 +215,7 @@ class EpochLoop:
         """
         for attempt, pause in enumerate((*PAUSES, None), 1):
             try:
-                left = self._run(intention)
+                left = self._driver.run_epoch(intention)
                 return True if left is None else left
             except LostTaskError as error:
                 self._beside.join()
@@ -273,10 +226,10 @@ class EpochLoop:
                     if examined != intention:
                         intention = examined
                         continue
-                self._lost(intention, error, pause)
+                self._driver.warn_of_loss(intention, error, pause)
                 if pause is None:
                     error.hint = error.hint or FOR_MEMORY
-                if pause is None or self._stopping.wait(pause):
+                if pause is None or self._control.stopping.wait(pause):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -285,15 +238,15 @@ class EpochLoop:
         waiting for a silent stream costs little.
         """
         self._beside.look()
-        left = self._due - time.monotonic()
-        self._woken.wait(min(self._wait, left) if left > 0 else self._wait)
-        self._woken.clear()
+        left = self._control.due - time.monotonic()
+        self._control.woken.wait(min(self._wait, left) if left > 0 else self._wait)
+        self._control.woken.clear()
         self._wait = min(2 * self._wait, self._ask_every)
 
     def _write(self, intention: str) -> None:
         data = seal(intention.encode())
         if write_once(self._open, data):
             return
-        if (by := self._overtaken()) is not None:
+        if (by := self._driver.takeover_error()) is not None:
             raise by
         replace_file(self._open, data)  # an overtaken engine has written one ahead

@@ -13,7 +13,6 @@ from functools import partial
 
 from levada.checkpoint.manifest import Manifest
 from levada.core.frozen import frozen
-from levada.engine.driver.stream_registry import Streams
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.spool_registry import Spools
 from levada.runtime.executor import Executor
@@ -34,7 +33,6 @@ class Publishing:
     executor: Executor
     sourcing: SourceCoordinator
     spools: Spools
-    streams: Streams
     tell: Sequence[Tell]
     promises: bool
 
@@ -46,7 +44,6 @@ class Publishing:
         beside = not (self.promises or all_here(self.executor))
         rest = self.publication.publish(manifest, beside=beside)
         self.spools.forget(self.sourcing.by_path(manifest.positions))
-        self.streams.settle(manifest.plan)
         finish = partial(self._finish, manifest, rest)
         if rest is not None:
             return PendingPublication(manifest.epoch, finish)

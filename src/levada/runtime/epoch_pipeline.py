@@ -1,15 +1,21 @@
 """An epoch, from decision to publication: the table of contents of the data path.
 
     decide                -> the intention of epoch N (the loop writes it ahead)
-    run                   -> one job on the executor; the manifest is the commit; its results are
-                             published
+    run                   -> that epoch, to its publication:
+        split     the input becomes payloads of tasks       driver/parallelism.py
+        read      a task reads its ranges into columns      task/ingest_task.py
+        exchange  each row goes to the partition of its key task/exchange.py
+        evaluate  operators take the new rows               task/stage_task.py
+        report    due windows become segments of results    task/result_writer.py
+        commit    the manifest of all outcomes is created   checkpoint/checkpoint_folder.py
+        publish   results go to sinks                       driver/after_commit.py
     without_poison_input  -> after a crash: the same intention without the input that crashes a
                              process
     fails                 -> after a failure: whether it also fails with some of its queries
     dies                  -> after a second crash: whether the epoch itself crashes the process
-    recover               -> publishes the last manifest again
 
-``run`` of the same intention has the same results, in any process and however often.
+The tasks of one job do all from read to report. ``run`` of the same intention has the same results,
+in any process and however often.
 """
 
 from __future__ import annotations
@@ -50,6 +56,7 @@ from levada.runtime.cost_model.operator_cardinalities import tell_counts
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Pressure
 from levada.runtime.cost_model.partition_count import PartitionCountPolicy
 from levada.runtime.driver import derived_streams, epoch_totals
+from levada.runtime.driver.after_commit import Publishing
 from levada.runtime.driver.load_static import StaticLoads
 from levada.runtime.driver.parallelism import bundles
 from levada.runtime.driver.report_backlog import ReportBacklog
@@ -70,14 +77,13 @@ from levada.runtime.driver.stream_progress import (
 from levada.runtime.executor import Executor, Job
 from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.preferred_locations import LocalityStats
-from levada.runtime.publication.async_publication import PendingPublication
-from levada.runtime.publication.file_rolling import Due, at_once, hold, is_due
+from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
+from levada.runtime.publication.file_rolling import hold, is_due
 from levada.runtime.task.crash_probe import rehearse
 from levada.runtime.task.operator_failures import as_failure, raise_failure
 from levada.runtime.task.work_note import READING, note_here
 from levada.runtime.warmup_executor import homes_of, is_here, jvm_seconds, runs_here
 
-Publish = Callable[[Manifest], PendingPublication | None]
 MOVE = 5e-6 / 32
 """ms for each byte of state that another executor has to read, over as many epochs as it stays."""
 
@@ -94,23 +100,23 @@ class EpochRunner:
         sourcing: SourceCoordinator,
         executor: Executor,
         *,
-        publish: Publish,
+        publishing: Publishing,
+        publication_thread: PublicationThread,
         admission: Admission,
         wall: Callable[[], int],
         elapsed: Callable[[], int],
         limits: Limited,
-        due: Due = at_once,
         slices: str = "",
         placed: TaskPlacement | None = None,
         bound: Bound | None = None,
         degrees: PartitionCountPolicy,
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
-        self.executor, self.publish = executor, publish
-        # the publication that continues beside
-        self.await_published: Callable[[], None] = lambda: None
+        self.executor, self.publishing = executor, publishing
+        self._publication_thread = publication_thread
         self.admission, self.limits = admission, limits
-        self.wall, self.due, self.slices = wall, due, slices
+        self.wall, self.slices = wall, slices
+        self._due = publishing.publication.is_due
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
         self._began_before = 0  # when the previous one was decided
         self._has_run = False  # an epoch of this run is committed
@@ -213,7 +219,7 @@ class EpochRunner:
         """Whether an epoch is due without new input."""
         last = self.last
         wanted = bool(last.held or self.again) if flush else self.plan_is_new or last.behind
-        return wanted or is_due(last.held, self.due, wall)
+        return wanted or is_due(last.held, self._due, wall)
 
     def setup(self) -> str:
         """Returns the present streams and static files, saved in the checkpoint."""
@@ -255,10 +261,20 @@ class EpochRunner:
         (``runtime.publication.async_publication``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
-            return self.publish(self.checkpoint.last)
+            return self.publishing.publish(self.checkpoint.last)
         before = self.last.setup
         manifest = self._evaluate(intention)
         self._forget_passing()
+        self._commit(intention, manifest)
+        rest = self.publishing.publish(manifest)
+        self.checkpoint.forget_before(manifest)
+        if self._swept != (before, manifest.setup):
+            self._sweep(before, manifest.setup)
+        self._see(intention)
+        return rest
+
+    def _commit(self, intention: EpochIntent, manifest: Manifest) -> None:
+        """Commits an epoch, and forgets what only its repetition would need."""
         self.checkpoint.commit(manifest)
         self._has_run = True
         self.loads.commit()
@@ -267,12 +283,6 @@ class EpochRunner:
         self.limit = self.limit.for_next_epoch(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = self.again = False
-        rest = self.publish(manifest)
-        self.checkpoint.forget_before(manifest)
-        if self._swept != (before, manifest.setup):
-            self._sweep(before, manifest.setup)
-        self._see(intention)
-        return rest
 
     def _evaluate(self, intention: EpochIntent) -> Manifest:
         """Runs the tasks of an epoch and returns its manifest. Raises ``EvaluationError`` if Levada
@@ -280,12 +290,13 @@ class EpochRunner:
         """
         context = self._context(intention)
         try:
-            outcomes = self._outcomes(self._job(intention, context))
+            job = self._split(intention, context)
+            outcomes = self._run_tasks(job)  # read, exchange, evaluate, report
         except SourceError as error:
             if error.stream or not (intention.static and self._has_run):
                 raise
             raise EvaluationError(str(error)) from error  # of a query that came since the start
-        self.await_published()  # before due results are looked up
+        self._publication_thread.join()  # before due results are looked up
         try:
             # decoded outcomes have no cycles, and live no longer
             with cpu_guard(), collection_paused():
@@ -345,7 +356,7 @@ class EpochRunner:
         """
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
-        died = rehearse(self._job(trial, self._context(trial)))
+        died = rehearse(self._split(trial, self._context(trial)))
         self._forget_passing()
         if died is None:
             return None
@@ -391,7 +402,8 @@ class EpochRunner:
         share = 1 - 1 / homes.stats.executors
         return Pressure(interval, budget, lambda: share * self.checkpoint.names.bytes * MOVE)
 
-    def _outcomes(self, job: Job) -> list[bytes]:
+    def _run_tasks(self, job: Job) -> list[bytes]:
+        """Runs the tasks of a job, and measures their time. Returns their outcomes."""
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
         here, jvm, began = runs_here(self.executor, job), jvm_seconds(self.executor), clock()
         outcomes = self.executor.run(job)
@@ -454,7 +466,8 @@ class EpochRunner:
             return self.plan
         return self.checkpoint.load_plan(version)
 
-    def _job(self, intention: EpochIntent, context: EpochContext) -> Job:
+    def _split(self, intention: EpochIntent, context: EpochContext) -> Job:
+        """Returns the job of an epoch: its input as payloads of tasks."""
         stages, references = self.load_plan(intention.plan).stages, intention.references
         self.degrees.look()
         pressure = self._pressure(intention)
@@ -522,7 +535,7 @@ class EpochRunner:
         )
         tell_counts(manifest, last, done, plan)
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.status)
-        hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
+        hold(manifest, last.held, self._due, intention.wall, context.root, flush=intention.flush)
         manifest.loaded = self.loads.record_load(context, done, last.loaded)
         self.checkpoint.names.follow(
             manifest, done, auxiliary_files(manifest) | self.loads.needed_files

@@ -3,7 +3,8 @@ Kafka or a table of PostgreSQL, and a server of it that is stopped for a sixth o
 stays as it was, the disk comes back to where it was, the lag goes to zero, and each row is there
 once.
 
-    make sinks      half an hour, the broker away for five minutes; SINKS=3m for less,
+    make sinks      half an hour, the broker away for five minutes; SINKS=3m for less;
+                    `make long` takes 40 s, and judges rows alone;
                     SINK=postgres for the other
 """
 
@@ -229,12 +230,13 @@ def test_an_output_that_is_away(tmp_path: Path, target: Target, engine: psutil.P
     gone, back = LASTS / 3, LASTS / 2
     load.write(LOAD)
     until(lambda: status(tmp_path / "ck"), "an epoch: kernels are compiled before", process=engine)
-    began, looked, cpu = time.monotonic(), 0.0, cpu_of(engine)
+    began, looked, cpu, times_away = time.monotonic(), 0.0, cpu_of(engine), 0
     while (now := time.monotonic() - began) < LASTS:
         assert engine.poll() is None, (tmp_path / "log").read_text()[-3000:]
         load.write(LOAD + int(now * LOAD))
         if target.there() and gone <= now < back:
             target.leave()
+            times_away += 1
         elif not target.there() and now >= back:
             target.come()
         if now - looked >= LOOK:
@@ -252,7 +254,9 @@ def test_an_output_that_is_away(tmp_path: Path, target: Target, engine: psutil.P
         print(f"the last report is at {last}: {status(tmp_path / 'ck')}")
         raise
     check_rows(target.found(), last)
-    check_seen(seen, gone, back)
+    assert times_away
+    if SAID:  # a short run has too few looks at memory and disk
+        check_seen(seen, gone, back)
     engine.send_signal(signal.SIGINT)
     assert engine.wait(PATIENCE) == 0, (tmp_path / "log").read_text()[-3000:]
 

@@ -237,6 +237,17 @@ class Broker:
         until(lambda: name in self.admin.list_topics(timeout=PATIENCE).topics)
         return self.url(name)
 
+    def delete_topics(self) -> None:
+        """Deletes all topics but the broker's, and waits until it tells clients of none."""
+
+        def topics() -> list[str]:
+            known = self.admin.list_topics(timeout=PATIENCE).topics
+            return [name for name in known if not name.startswith("__")]
+
+        for deleted in self.admin.delete_topics(topics()).values() if topics() else ():
+            deleted.result(PATIENCE)
+        until(lambda: not topics())
+
     def set(self, topic: str, name: str, value: str) -> None:
         """Another setting of a topic."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)

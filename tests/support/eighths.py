@@ -3,10 +3,7 @@
 import zlib
 
 EIGHTHS = 8
-WHOLE_MODULES = (
-    "tests/cluster/test_cluster.py", "tests/cluster/test_elastic.py",
-    "tests/integration/test_wheel.py", "tests/browser/test_page_in_chromium.py",
-)  # fmt: skip
+WHOLE_MODULES = ("tests/integration/test_wheel.py", "tests/browser/test_page_in_chromium.py")
 """Modules with an expensive fixture: all their tests are in one eighth."""
 
 

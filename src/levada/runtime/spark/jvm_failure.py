@@ -21,13 +21,21 @@ GONE = (Py4JError, OSError, EOFError)
 PATIENCE = 2.0  # s until a process whose connection broke has ended
 
 
-def keep_quiet(context: SparkContext) -> None:
-    """Silences the messages of py4j (on the root logger) and of pyspark's accumulator server (on
-    standard error) about an ended JVM, which Levada reports once.
+def silence_py4j() -> None:
+    """Silences the messages of py4j, on its own and on the root logger: tracebacks of failing
+    callbacks, and of calls to an ended JVM.
     """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     root = logging.getLogger()
     if _not_of_py4j not in root.filters:
         root.addFilter(_not_of_py4j)
+
+
+def keep_quiet(context: SparkContext) -> None:
+    """Silences the messages of py4j, and of pyspark's accumulator server (on standard error), about
+    an ended JVM, which Levada reports once.
+    """
+    silence_py4j()
     server: Any = context._accumulatorServer
     server.handle_error = lambda request, address: None
 

@@ -9,7 +9,6 @@ replaces.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -60,8 +59,7 @@ def start_session(
         return _running_session()
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
-    # it prints the traceback of every failing callback
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    jvm_failure.silence_py4j()
     if SparkContext._gateway is None:
         _connect(jvm or _launch(master, settings, scratch))
     builder = SparkSession.builder

@@ -218,6 +218,17 @@ def test_unknown_names_say_what_is_known(text: str, column: int, message: str, h
 
 
 @pytest.mark.parametrize(
+    "text", ["Select k From Trips", "Register Stream Trips (k Integer); Select k From Trips"]
+)
+def test_stream_without_any_schema_names_the_option(text: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"There is no tuple stream Trips\.") as caught:
+        translate_cql(text, {})
+    assert caught.value.hint == (
+        "No stream has columns: name it with a schema (--stream Trips=PATH,schema=auto)."
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "column", "message"),
     [
         ("Select k From A, B", 8, "The column k is in several tables."),

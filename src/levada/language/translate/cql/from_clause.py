@@ -199,10 +199,7 @@ class Levels:
             return self._derived_table(table, self._view(view), level_windows, apart)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
-            message = f"There is no tuple stream {table.stream}."
-            raise UnknownNameError(
-                message, span=table.span, text=self.text, hint=near(table.stream, known)
-            )
+            raise self._unknown_stream(table.stream, table.span, known)
         if table.stream in self.relations:
             return self._derived_table(table, self._relation(table.stream), level_windows, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
@@ -210,6 +207,14 @@ class Levels:
         at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
         level_windows.add(at)
         return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
+
+    def _unknown_stream(self, name: str, span: Span, known: Collection[str]) -> UnknownNameError:
+        """Returns the error of an unknown stream, with the near misses among ``known``."""
+        hint = f"No stream has columns: name it with a schema (--stream {name}=PATH,schema=auto)."
+        if known:
+            hint = near(name, known)
+        message = f"There is no tuple stream {name}."
+        return UnknownNameError(message, span=span, text=self.text, hint=hint)
 
     def _relation(self, name: str) -> Level:
         """Returns a relation as a level of its own: inserted rows that are not deleted."""
@@ -341,13 +346,7 @@ class Levels:
     def _check_declared(self, schema: Schema) -> None:
         """Checks a declaration against the stream."""
         if schema.name not in self.streams:
-            hint = near(schema.name, self.streams)
-            raise UnknownNameError(
-                f"There is no tuple stream {schema.name}.",
-                span=schema.span,
-                text=self.text,
-                hint=hint,
-            )
+            raise self._unknown_stream(schema.name, schema.span, self.streams)
         if (schema.name in self.relations) != schema.relation:
             word = "a relation" if schema.relation else "a stream"
             hint = "A relation is a stream with sign=COLUMN."

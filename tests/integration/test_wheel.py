@@ -35,7 +35,7 @@ NEEDED = (
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
-QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv"
+QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv --master none"
 SDIST = "import sys, setuptools.build_meta as build; build.build_sdist(sys.argv[1])"
 DEMO = "import levada.cli.demo.nycflights as s; s.PACKAGE = 'absent_package'; s.data_folder()"
 
@@ -155,7 +155,7 @@ def test_the_query_of_the_readme_gives_what_the_readme_says(installed: Installed
     expected = README.partition(f"$ {QUERY}\n")[2].partition("...\n")[0]
     assert expected.startswith("report,room,top\n")
     program = installed.home / "bin" / "levada"
-    done = installed.call(program, *QUERY.split()[1:], "--master", "none")
+    done = installed.call(program, *QUERY.split()[1:])
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 

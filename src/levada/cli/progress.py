@@ -15,7 +15,7 @@ from rich.text import Text
 from levada.engine.status.summary import Progress
 
 STARTING = "Levada is starting"
-KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
+KERNELS = "Kernels are being compiled for this machine, once. To do so in advance, run levada warm."
 _LINE_INTERVAL = 5.0  # seconds between plain lines
 _SELDOM = 300.0  # seconds, without --progress in a run that has no end
 _PATIENCE = 2.0  # seconds

@@ -68,11 +68,11 @@ class Watch:
     def see(self, manifest: Manifest) -> None:
         """An epoch is published."""
         self.at.append(time.perf_counter())
-        self.moved.append(manifest.groups != self._groups)
-        self._groups = manifest.groups
-        if (told := manifest.balanced) is not None and told.epoch != self._last:
+        self.moved.append(manifest.group_table_version != self._groups)
+        self._groups = manifest.group_table_version
+        if (told := manifest.balance) is not None and told.epoch != self._last:
             self._last = told.epoch
-            self.rounds.append([p.cpu for p in told.loads])
+            self.rounds.append([p.cpu_seconds for p in told.loads])
 
     def side(self, count: int, cpu: float) -> dict[str, Any]:
         """What was seen."""

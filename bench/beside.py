@@ -122,13 +122,13 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
             tables = engine._open().tables
 
             def see(manifest: Manifest) -> None:
-                table = tables.load(manifest.groups)
+                table = tables.load(manifest.group_table_version)
                 own = [int((table.partition == p).sum()) for p in range(table.partitions)]
                 if len(seen) == EVERY * ALONE + 1:
                     beside_.append(company.come())
                 seen.append((time.monotonic(), own, bool(company.others)))
-                if manifest.balanced is not None:
-                    stages[manifest.balanced.epoch] = _stages(manifest.balanced)
+                if manifest.balance is not None:
+                    stages[manifest.balance.epoch] = _stages(manifest.balance)
 
             engine._on_epoch(see)
             engine.start(once=True)
@@ -147,7 +147,7 @@ def _stages(balanced: RebalanceReport) -> dict[str, Any]:
     loads = sorted(balanced.loads, key=lambda load: load.partition)
     return {
         "ms": [round(1000 * load.seconds) for load in loads],
-        "cpu_ms": [round(1000 * load.cpu) for load in loads],
+        "cpu_ms": [round(1000 * load.cpu_seconds) for load in loads],
         "kinds": [load.kind for load in loads],
         "slower_by_mean": round(balanced.ratio, 2),
     }

@@ -75,7 +75,9 @@ def _run(asked: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int,
         for name, options in streams.items():
             engine.stream(name, **options)
         engine.register(text, name="q", dialect=dialect)
-        engine._on_epoch(lambda told: found.append(told.costs.last if told.costs else Choice()))
+        engine._on_epoch(
+            lambda told: found.append(told.epoch_costs.last_epoch if told.epoch_costs else Choice())
+        )
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
@@ -92,18 +94,23 @@ def compare(name: str, rows: int, session: Any) -> dict[str, Any]:
     check_count(f"{name} of {rows}", again, count)
     most = max(c.elements for c in forced)
     full = [c for c in forced[WARM:] if c.elements > most / 2]
-    ms = {w: statistics.median(c.took for c in full if c.way == w) for w in (ONE, SPREAD)}
+    ms = {w: statistics.median(c.measured_ms for c in full if c.mode == w) for w in (ONE, SPREAD)}
     own = [c for c in chosen[WARM:] if c.elements > most / 2][: EPOCHS - WARM]
     best = min(ms.values()) * len(own)
-    ways = {way: [c for c in full if c.way == way and c.predicted] for way in (ONE, SPREAD)}
+    ways = {way: [c for c in full if c.mode == way and c.predicted_ms] for way in (ONE, SPREAD)}
     return {
         "count": count,
         **{f"{way}_ms": round(each, 1) for way, each in ms.items()},
         "best_ms": round(best, 1),
-        "chosen_ms": round(sum(ms[c.way] for c in own), 1),
-        "as_one": sum(c.way == ONE for c in own) / max(len(own), 1),
-        "time_off": {w: _off([(c.predicted[w], c.took) for c in own]) for w, own in ways.items()},
-        "cpu_off": {w: _off([(c.expected, c.worked) for c in own]) for w, own in ways.items()},
+        "chosen_ms": round(sum(ms[c.mode] for c in own), 1),
+        "as_one": sum(c.mode == ONE for c in own) / max(len(own), 1),
+        "time_off": {
+            w: _off([(c.predicted_ms[w], c.measured_ms) for c in own]) for w, own in ways.items()
+        },
+        "cpu_off": {
+            w: _off([(c.predicted_task_cpu_ms, c.measured_task_cpu_ms) for c in own])
+            for w, own in ways.items()
+        },
     }
 
 

@@ -86,12 +86,14 @@ class Inside:
         stages = max(told.stage for told in done)
         for told in done:
             once = time.thread_time()
-            text = msgspec.json.encode([told.sent, told.received, told.came])
+            text = msgspec.json.encode(
+                [told.sent, told.received_by_sender, told.received_by_executor]
+            )
             msgspec.json.decode(text)
             hops = stages - told.stage + 1
             self.spent[ON_THE_WAY] += hops * (time.thread_time() - once)
         once = time.thread_time()
-        text = msgspec.json.encode([manifest.pending, manifest.sent])
+        text = msgspec.json.encode([manifest.pending_group_counts, manifest.slice_counts])
         written = time.thread_time()
         msgspec.json.decode(text)
         self.spent[ON_THE_WAY] += written - once + 2 * (time.thread_time() - written)

@@ -52,16 +52,24 @@ class Watch:
 
     def found(self, first: int) -> dict[str, Any]:
         """Of the epochs behind the first ones: the number of partitions at the end, medians."""
-        costs = [m.costs for m in self.told[first:EPOCHS] if m.costs is not None]
+        costs = [m.epoch_costs for m in self.told[first:EPOCHS] if m.epoch_costs is not None]
         spent = self.cpu[EPOCHS] - self.cpu[first]
-        degree = costs[-1].degree
+        degree = costs[-1].partition_policy
         assert degree is not None, "this version tells who chooses"
         return {
-            "partitions": costs[-1].over,
-            "ms": round(median(c.last.took for c in costs), 1),
+            "partitions": costs[-1].partitions,
+            "ms": round(median(c.last_epoch.measured_ms for c in costs), 1),
             "cpu_ms": round(1000 * spent / (EPOCHS - first), 1),
             "changes": [
-                [d.epoch, d.before, d.partitions, d.was, d.expected, d.seen] for d in degree.decided
+                [
+                    d.epoch,
+                    d.partitions_before,
+                    d.partitions,
+                    d.ms_before,
+                    d.expected_ms,
+                    d.measured_ms,
+                ]
+                for d in degree.decisions
             ],
         }
 

@@ -97,11 +97,16 @@ def latencies(
         seen.setdefault(int(report.time or 0), time.monotonic())
 
     def note(manifest: Manifest) -> None:
-        delay = manifest.costs and manifest.costs.delay
-        if delay and manifest.costs:
-            last = manifest.costs.last
+        delay = manifest.epoch_costs and manifest.epoch_costs.delay
+        if delay and manifest.epoch_costs:
+            last = manifest.epoch_costs.last_epoch
             told.append(
-                {"rows": delay.rows, "read": last.elements, "way": last.way, "ms": last.took}
+                {
+                    "rows": delay.epoch_rows,
+                    "read": last.elements,
+                    "way": last.mode,
+                    "ms": last.measured_ms,
+                }
             )
 
     with engine:

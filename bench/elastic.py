@@ -147,15 +147,15 @@ class Watch:
 
     def see(self, manifest: Manifest) -> None:
         """An epoch is published; the next one has not begun."""
-        now, told = time.perf_counter() - self._began, manifest.homes
+        now, told = time.perf_counter() - self._began, manifest.executors
         read = sum(r.elements for r in manifest.streams.values())
         there = 0 if told is None else told.executors
         self.epochs.append(
             Epoch(now, read - self._read, there, *self._kept.see(manifest, self.homes))
         )
         self._read = read
-        if told is not None and told.tasks:
-            self.stayed = told.stayed / told.tasks
+        if told is not None and told.recurring_tasks:
+            self.stayed = told.same_executor_tasks / told.recurring_tasks
         self._go_on(there)
 
     def _go_on(self, there: int) -> None:

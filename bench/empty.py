@@ -40,7 +40,9 @@ def _force(engine: Engine, times: float) -> None:
         left -= 1
         last, plan = epochs.last, epochs.plan
         assert plan is not None, "a started engine has a plan"
-        open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.sourcing.configs]
+        open_ = [
+            last.streams.get(c.name, StreamRecord()).has_ended for c in epochs.sourcing.configs
+        ]
         given, finished = epochs.sourcing.states(
             [], last.positions, last.streams, open_, frozenset()
         )
@@ -59,7 +61,7 @@ def _force(engine: Engine, times: float) -> None:
             finished,
             fresh,
             setup=epochs.setup(),
-            groups=last.groups,
+            group_table_version=last.group_table_version,
         )
 
     epochs.decide = intend  # type: ignore[method-assign]

@@ -87,7 +87,9 @@ def run_engine(
     def see(manifest: Manifest) -> None:
         if not meter.over.is_set():
             results["count"] = manifest.results
-        meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
+        meter.see(
+            sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.has_ended
+        )
 
     with (
         each_way_until(lambda: meter.is_warm),

@@ -46,9 +46,9 @@ def _epochs(session: Any, path: Path, place: str, epochs: int) -> dict[str, Any]
         engine.start()
         while len(at) < WARM + epochs:
             engine.await_end(0.05)
-        told = last[0].placed
+        told = last[0].placement
     each = np.diff(np.array(at[WARM:])) * 1000
-    wanted = {} if told is None else {"tasks": told.wanted, "missed": told.missed}
+    wanted = {} if told is None else {"tasks": told.preferred_tasks, "missed": told.displaced_tasks}
     return {"median_ms": round(statistics.median(each.tolist()), 2), **wanted}
 
 

@@ -317,8 +317,8 @@ def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str,
             side |= {"count": count, "remote_mb": round(far / 1e6, 3)}
             side["share"] = round(far / max(far + near, 1), 4)
             assert engine._driver is not None, "it has been started"
-            if (told := engine._driver.last.placed) is not None:
-                side |= {"tasks": told.wanted, "missed": told.missed}
+            if (told := engine._driver.last.placement) is not None:
+                side |= {"tasks": told.preferred_tasks, "missed": told.displaced_tasks}
     placed = found["refined"]["remote_mb"]
     for way in ("spark", "round_robin"):
         found[f"against_{way}"] = round(placed / max(found[way]["remote_mb"], 1e-9) - 1, 3)

@@ -110,7 +110,7 @@ def _told(seen: dict[str, Any], index: list[Entry], reports: int) -> dict[str, A
     for entry in index:
         if "hot" in entry.queries:
             first, last, _ = entry.queries["hot"]
-            committed |= dict.fromkeys(range(first, last + 1), entry.wall)
+            committed |= dict.fromkeys(range(first, last + 1), entry.wall_ms)
     at = np.array([committed[report] for report, _ in seen["arrived"]], np.float64)
     took = np.array([when for _, when in seen["arrived"]]) * 1000 - at
     p50, p99 = np.percentile(took, [50, 99]).tolist()

@@ -16,7 +16,7 @@ from levada.runtime.driver.parallelism import ONE, SPREAD, ParallelismPolicy
 
 def in_turn(pace: ParallelismPolicy, *_given: Any) -> tuple[str, str]:
     """A way for an epoch, the other one for the next."""
-    return ONE if pace.choice.way == SPREAD else SPREAD, "each has its turn"
+    return ONE if pace.choice.mode == SPREAD else SPREAD, "each has its turn"
 
 
 @contextmanager

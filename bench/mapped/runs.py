@@ -234,7 +234,7 @@ def forced(way: str) -> Iterator[None]:
 
     def decide(self: ParallelismPolicy, *given: Any, **named: Any) -> Choice:
         choice = own(self, *given, **named)
-        self.choice = msgspec.structs.replace(choice, way=way or choice.way)
+        self.choice = msgspec.structs.replace(choice, mode=way or choice.mode)
         return self.choice
 
     with patch.object(ParallelismPolicy, "decide", decide):
@@ -270,8 +270,8 @@ def run(
     check_count(f"{work.name} in {root.name}", last.results, written.results)
     told = Told(last.results)
     watch.tell(told)
-    if last.placed is not None:
-        told.wanted, told.missed = last.placed.wanted, last.placed.missed
+    if last.placement is not None:
+        told.wanted, told.missed = last.placement.preferred_tasks, last.placement.displaced_tasks
     if stages is not None:
         told.jobs = stages.more()[told.first - 1 :][: told.epochs]
     return told

@@ -34,8 +34,8 @@ class Killer:
 
     def tell(self, manifest: Manifest) -> None:
         """Looks at an epoch, in the thread that runs epochs: the next one has not begun."""
-        placed = manifest.placed
-        if self.killed or placed is None or not placed.lessons:
+        placed = manifest.placement
+        if self.killed or placed is None or not placed.learning_steps:
             return
         executor = placed.executors[1].rpartition("_")[2]
         for process in psutil.Process().children(recursive=True):
@@ -65,7 +65,7 @@ def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tup
             engine._on_epoch(killer.tell)
         engine.start(once=True)
         rows = sorted([r.time, *map(str, row)] for r in query.results() for row in r.rows.rows())
-        placed = engine.status().placed
+        placed = engine.status().placement
         return rows, None if placed is None else dataclasses.asdict(placed)
 
 

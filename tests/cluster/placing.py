@@ -209,17 +209,17 @@ def main(plans: int, text: str) -> None:
     plain, alone = run(session, "a", "", text)
     seen.bytes()
     placed, status = run(session, "b", "p.json", text)
-    told, homes = status.placed, alone.executors
+    told, homes = status.placement, alone.executors
     found["engine"] = {
         "same": plain == placed,
         "rows": len(placed),
-        "tasks": [told.wanted, told.missed],
-        "bytes": [told.remote, told.read],
-        "blobs": told.blobs,
+        "tasks": [told.preferred_tasks, told.displaced_tasks],
+        "bytes": [told.remote_bytes, told.read_bytes],
+        "blobs": told.remote_blobs,
         "remote": seen.bytes(),
-        "carried": asdict(status.carried),
+        "carried": asdict(status.transport),
         "edges": sorted({edge.state for edge in read_edges(Path("b"))}),
-        "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
+        "homes": [homes.executors, homes.cores, homes.recurring_tasks, homes.same_executor_tasks],
     }
     found["by file"] = by_file(session, seen)
     found["formed"] = formed(session)

@@ -61,7 +61,7 @@ def test_an_engine_s_results_are_the_same(spark: Any, tmp_path: Path) -> None:
             query = engine.register(QUERY, name="q")
             engine.start(once=True)
             engine.await_end()
-            told.append(engine.status().pinned)
+            told.append(engine.status().cpu_pinning)
             return [(r.time, sorted(map(str, r.rows))) for r in query.results()]
 
     found = results(spark=spark, pin=tmp_path / "m.json")

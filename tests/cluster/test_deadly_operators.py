@@ -77,6 +77,6 @@ def test_an_operator_that_ends_workers_is_suspended_without_a_restart(
     whole = start(tmp_path / "whole", "plain")
     assert len(whole) > 3
     assert start(tmp_path / "both", "plain,sums", DEADLY % what) == whole
-    (why,) = read_status(tmp_path / "both" / "ck").suspended.values()
+    (why,) = read_status(tmp_path / "both" / "ck").suspended_queries.values()
     assert "The query sums is suspended" in why
     assert f"it ended each process that evaluated it ({how})" in why

@@ -193,7 +193,7 @@ def all_there(field: Field, run: subprocess.Popen[str], executors: int) -> None:
     """Epochs have run over so many executors."""
 
     def there() -> bool:
-        homes = field.manifest.homes
+        homes = field.manifest.executors
         return homes is not None and homes.executors == executors
 
     field.until(there, run)

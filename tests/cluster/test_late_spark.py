@@ -142,7 +142,7 @@ def last_of(engine: Engine) -> Manifest:
 def streams_of(manifest: Manifest) -> dict[str, StreamRecord]:
     """The records of streams, without the clock of the epochs that read their latest elements."""
     return {
-        name: replace(record, lead=record.lead and replace(record.lead, wall=0))
+        name: replace(record, lead=record.lead and replace(record.lead, wall_ms=0))
         for name, record in manifest.streams.items()
     }
 

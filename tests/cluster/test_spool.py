@@ -154,7 +154,7 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark: Any, tmp_path: Path)
         engine.start(once=True)
         engine.await_end()
         assert query.to_polars(terms=True)["v"].to_list() == ['"1\\n2"']
-        assert engine._records()["http://e/obs"].dead == 4
+        assert engine._records()["http://e/obs"].dead_letters == 4
 
 
 def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark: Any, tmp_path: Path) -> None:

@@ -37,4 +37,4 @@ def test_a_query_is_suspended_on_spark_and_the_others_go_on(tmp_path: Path, spar
         found = run(tmp_path, tmp_path / "ck", {"pairs": PAIRS, "count": COUNT}, spark)
     assert found["count"] == alone["count"] and len(alone["count"]) > 2
     assert sum(len(rows) for _, rows in found["pairs"]) <= 500
-    assert list(read_status(tmp_path / "ck").suspended) == ["pairs"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["pairs"]

@@ -110,14 +110,14 @@ def run(root: Path, folder: Path, form: str) -> tuple[Any, int, list[Any]]:
 
 def check_told(folder: Path, form: str, record: Any, taken: int, letters: list[Any]) -> None:
     """Every element is read, late or dead, and every refusal is a sentence about its file."""
-    assert record.dead == len(letters)
+    assert record.dead_letters == len(letters)
     for letter in letters:
         reason = letter["reason"]
         assert len(reason.split()) > 1 and "\n" not in reason, letter
         assert not ERROR.search(reason), letter
         assert (folder / letter["source"]).exists(), letter
     files = sorted(folder.iterdir())
-    told = record.elements + record.dead + record.late
+    told = record.elements + record.dead_letters + record.late
     if form in SEEDS or form == "jelly":
         assert told == len(files) - sum(says_nothing(path, form) for path in files), letters
         return

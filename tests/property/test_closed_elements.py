@@ -200,7 +200,7 @@ def test_a_broken_promise_leaves_queries_of_other_streams(tmp_path: Path) -> Non
             engine.start(once=True)
             engine.await_end()
         assert len(list(sound.results())) == 2
-    assert list(read_status(tmp_path / "ck").suspended) == ["broken"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["broken"]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])

@@ -333,8 +333,8 @@ class World:
     def follow(self, asker: Asker) -> None:
         """What has become of a request."""
         answer = asker.answer
-        if answer is not None and answer.refused:
-            assert re.search("is read by|no stream|takes part", answer.refused), answer
+        if answer is not None and answer.refusal:
+            assert re.search("is read by|no stream|takes part", answer.refusal), answer
             done = False
         elif answer is not None:
             done = True
@@ -352,7 +352,7 @@ class World:
             self.gone.append(self.live.pop(asked.name))
         for asked in asker.add:
             self.live[asked.name] = asked
-        for told in answer.told if answer is not None else ():
+        for told in answer.messages if answer is not None else ():
             if found := re.match(r"(\w+): added, from (\S+)Z on", told):
                 said = round(datetime.fromisoformat(f"{found[2]}+00:00").timestamp() * 1000)
                 self.live[found[1]].start = said

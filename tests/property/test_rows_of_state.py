@@ -49,7 +49,7 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
     judged = epoch_totals.count_excess_rows
 
     def seen(done: Sequence[TaskOutcome], limits: Limited) -> dict[str, int]:
-        found.append(sum((Counter(each.held) for each in done), Counter()))
+        found.append(sum((Counter(each.window_rows) for each in done), Counter()))
         return judged(done, limits)
 
     with (

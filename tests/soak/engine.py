@@ -42,7 +42,10 @@ def main(root: Path, master: str, once: bool) -> None:
                 follow(engine, root / "queries")
             (root / "account.json").write_text(
                 json.dumps(
-                    {n: [r.elements, r.late, r.dead, r.gone] for n, r in engine._records().items()}
+                    {
+                        n: [r.elements, r.late, r.dead_letters, r.deleted_files]
+                        for n, r in engine._records().items()
+                    }
                 )
             )
 

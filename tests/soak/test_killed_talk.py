@@ -108,7 +108,7 @@ class Talk:
         except EngineError:
             self.fates["withdrawn"] += 1
             return
-        assert not answer.refused, answer
+        assert not answer.refusal, answer
         self.fates["done"] += 1
         if request.drop:
             self.living.discard(name)
@@ -263,7 +263,7 @@ def test_talk_to_an_engine_that_is_killed(tmp_path: Path, random_seed: int) -> N
     starts.over.set()
     starts.join()
     began = starts.found()
-    there = {added.name for added in read_ledger(tmp_path / "ck").added}
+    there = {added.name for added in read_ledger(tmp_path / "ck").added_queries}
     assert talk.living <= there <= talk.living | talk.unknown, f"seed {random_seed}"
     for name in ("always", *(f"q{i}" for i in range(12))):
         check_lives(talk, name, began.get(name, []), random_seed)

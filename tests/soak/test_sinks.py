@@ -174,7 +174,7 @@ class Seen:
         self.disk.append((at, size(root) / 1e6))
         said = status(root)
         if said is not None:
-            self.behind.append((at, said.outputs[0].behind))
+            self.behind.append((at, said.outputs[0].pending_reports))
 
     def line(self, server: str) -> str:
         behind = self.behind[-1][1] if self.behind else "none yet"
@@ -270,7 +270,9 @@ def cpu_of(process: psutil.Popen) -> float:
 def has_all(said: Status | None, last: int) -> bool:
     """Whether nothing waits, and the last report is one of those that had been due."""
     return (
-        said is not None and said.streams["load"].watermark >= last and not said.outputs[0].behind
+        said is not None
+        and said.streams["load"].watermark >= last
+        and not said.outputs[0].pending_reports
     )
 
 

@@ -102,7 +102,7 @@ class World:
     @property
     def moves(self) -> list[int]:
         """How many moves there were in each reorganization."""
-        return [sum(d.what == "move" for d in f.report.decided) for f in self.found]
+        return [sum(d.action == "move" for d in f.report.decisions) for f in self.found]
 
 
 class Drawn(Balancing):
@@ -119,7 +119,7 @@ class Drawn(Balancing):
         """The table, as ever; what was decided is kept."""
         found = super().deal(epoch, table)
         if found is not None and self.news is not None:
-            self.decided.append(self.news.decided[-1].what)
+            self.decided.append(self.news.decisions[-1].action)
         return found
 
     def see(
@@ -136,7 +136,7 @@ class Drawn(Balancing):
         idle = rng.random() < 0.3
         hours = 3600.0 * rng.choice((0.01, 0.1, 1.0, 2.0), context.partitions)
         for d in done:
-            d.cpu = 0.0 if idle else float(hours[d.partition])
+            d.cpu_seconds = 0.0 if idle else float(hours[d.partition])
         super().see(done, context, told, hurried=bool(rng.integers(2)))
 
 
@@ -153,5 +153,5 @@ class ByRows(Balancing):
     ) -> None:
         """An epoch in which time is rows."""
         for d in done:
-            d.cpu = d.rows_in / 1e6
+            d.cpu_seconds = d.input_rows / 1e6
         super().see(done, context, told, hurried=True)

@@ -111,7 +111,7 @@ def run_stopped(
                 told = _stop_after(engine, every)
                 engine.start(once=True)
                 assert engine.await_end(PATIENCE), "an engine that is told to stop stops"
-                ended = told[-1].ended
+                ended = told[-1].has_ended
     return reports_of(case, sink)
 
 
@@ -169,7 +169,7 @@ def run_between(
                     if not isinstance(error.__cause__, DeathError):
                         raise
                 else:
-                    ended = checkpoint.last is not None and checkpoint.last.ended
+                    ended = checkpoint.last is not None and checkpoint.last.has_ended
     return reports_of(case, sink)
 
 

@@ -128,7 +128,9 @@ class Checkpoint:
             self.reign = Leadership(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
             self.reign.expose_manifest()
-            self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
+            self.tables = GroupTables(
+                root, self.facts.id, self.last.group_table_version if self.last else 0
+            )
             if not self.tables.current:
                 self.tables.deal(partitions)
             self.has_orphans = False  # an attempt has failed since the last commit
@@ -205,21 +207,21 @@ class Checkpoint:
 
     def commit(self, manifest: Manifest) -> None:
         """Commits an epoch. Raises ``OvertakenError`` if another engine has taken over."""
-        before, manifest.indexed = self.last, self.indexed
+        before, manifest.previous_indexed_epoch = self.last, self.indexed
         self._sync(self.names.folders(manifest))
         try:
             self.reign.commit(manifest, lambda: self._needed_files(manifest))
         finally:
             if self.last is manifest:  # also if something fails after the commit
                 self.names.commit(manifest)
-        if before is not None and before.groups < manifest.groups:
-            self.tables.forget(before.groups)
+        if before is not None and before.group_table_version < manifest.group_table_version:
+            self.tables.forget(before.group_table_version)
         if self.has_orphans or manifest.epoch % SWEEP == 0:
             self.has_orphans = False
             self.unlink(orphans(self.root, manifest, self.names.last_two_manifests))
 
     def _needed_files(self, manifest: Manifest) -> set[str]:
-        plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
+        plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.group_table_version)
         return self.names.needed_files(manifest, plan, groups)
 
     def _sync(self, folders: Iterable[str]) -> None:

@@ -44,19 +44,19 @@ def forget(root: Path) -> None:
 
 
 class Losses(msgspec.Struct, frozen=True):
-    """An epoch that has lost tasks so many ``times``, the last time for this reason. ``again``: it
-    runs again; otherwise the engine has ended.
+    """An epoch that has lost tasks so many ``times``, the last time for this reason.
+    ``runs_again``: it runs again; otherwise the engine has ended.
     """
 
     epoch: int
     times: int
-    why: str
-    again: bool
+    reason: str
+    runs_again: bool
 
     def __str__(self) -> str:
         times = "once" if self.times == 1 else f"{self.times} times"
-        then = "and is run again" if self.again else "and has ended the engine"
-        return f"Epoch {self.epoch} has lost tasks {times}, {then}: {self.why}"
+        then = "and is run again" if self.runs_again else "and has ended the engine"
+        return f"Epoch {self.epoch} has lost tasks {times}, {then}: {self.reason}"
 
 
 def note_loss(root: Path, epoch: int, why: str, *, again: bool) -> Losses:

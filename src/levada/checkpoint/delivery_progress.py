@@ -24,23 +24,23 @@ DELIVERIES = "deliveries.json"
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """An output. ``to``: its URL for people. ``epoch``, ``report``, ``since``: its position
-    (``connectors.sinks.transactional_sink.Position``). ``reached``: all epochs up to this one are
-    delivered. ``why``: the reason why it is unavailable. ``holds``: the intake waits for it. The
-    output has the reports of the epochs after ``begins`` up to ``ends``: a removed query, or an
-    earlier one of the name, is another one.
+    """An output. ``target``: its URL for people. ``epoch``, ``report``, ``since``: its position
+    (``connectors.sinks.transactional_sink.Position``). ``delivered_epoch``: all epochs up to this
+    one are delivered. ``reason``: the reason why it is unavailable. ``blocks_intake``: the intake
+    waits for it. The output has the reports of the epochs after ``after_epoch`` up to
+    ``last_epoch``: a removed query, or an earlier one of the name, is another one.
     """
 
     query: str
-    to: str
+    target: str
     epoch: int
     report: int
     since: int
-    reached: int
-    why: str = ""
-    holds: bool = False
-    begins: int = 0
-    ends: int = MAX
+    delivered_epoch: int
+    reason: str = ""
+    blocks_intake: bool = False
+    after_epoch: int = 0
+    last_epoch: int = MAX
 
 
 def read_deliveries(root: Path) -> list[Delivered]:

@@ -50,32 +50,32 @@ class StreamState(msgspec.Struct):
 
     ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
     are not read in this epoch and not finished (MAX: none such; MIN: one is known and unread).
-    ``reading``: partitions read in this and later epochs, with their largest time so far.
-    ``ended``: nothing follows this epoch. ``idle``: idle, follows the others. ``known``: its
-    completeness, if an earlier epoch stopped before that. ``latest``: its largest time. ``clock``:
-    its completeness by the clock (MIN: none).
+    ``open_partitions``: partitions read in this and later epochs, with their largest time so far.
+    ``has_ended``: nothing follows this epoch. ``is_idle``: idle, follows the others.
+    ``complete_until``: its completeness, if an earlier epoch stopped before that. ``max_ts``: its
+    largest time. ``clock_time``: its completeness by the clock (MIN: none).
     """
 
     watermark: int = MIN
     floor: int = MAX
-    reading: dict[str, int] = {}
+    open_partitions: dict[str, int] = {}
     lateness: int = 0
-    ended: bool = False
-    idle: bool = False
-    known: int = MIN
-    latest: int = MIN
-    clock: int = MIN
+    has_ended: bool = False
+    is_idle: bool = False
+    complete_until: int = MIN
+    max_ts: int = MIN
+    clock_time: int = MIN
 
 
 class Replacement(msgspec.Struct):
     """The static graphs that an epoch replaces (None: the default graph).
 
-    ``before``: the setup with their previous content. ``instant``: the first instant of the content
-    in the epoch's setup.
+    ``previous_setup``: the setup with their previous content. ``instant``: the first instant of the
+    content in the epoch's setup.
     """
 
     graphs: list[str | None]
-    before: str
+    previous_setup: str
     instant: int
 
 
@@ -86,36 +86,37 @@ class EpochContext(msgspec.Struct):
     root: str
     plan: str
     seed: int
-    wall: int
+    wall_ms: int
     partitions: int
-    groups: str  # the group table, by its file
+    group_table_file: str  # the group table, by its file
     streams: list[StreamState]
     state: dict[str, str]
     setup: str = ""
-    shared: list[list[int]] = []  # for each stream the streams that it shares a query with
+    related_streams: list[list[int]] = []  # for each stream the streams that it shares a query with
     # the first epoch of its plan: it reads static data and constants of new members, once
-    first: bool = False
+    is_first_epoch: bool = False
     replacement: Replacement | None = None
     until: int = MAX  # the watermarks do not rise beyond it
     limits: QueryLimits = QueryLimits()  # of one query
-    counted: int = 0  # the number of groups by which the output of tasks is counted (0: it is not)
-    lies: str = ""  # the group table of the state, if it is another
-    measured: int = 0  # the load that tasks report: nothing, TIMES, ROWS
-    own: dict[str, QueryLimits] = {}  # lower limits, of some queries
-    placed: bool = False  # tasks have preferred executors, and report where they ran
+    # the number of groups by which the output of tasks is counted (0: it is not)
+    counted_groups: int = 0
+    state_group_table: str = ""  # the group table of the state, if it is another
+    load_detail: int = 0  # the load that tasks report: nothing, TIMES, ROWS
+    limits_by_query: dict[str, QueryLimits] = {}  # lower limits, of some queries
+    has_preferences: bool = False  # tasks have preferred executors, and report where they ran
     memory: Memory = Memory()  # of a task
-    whole: bool = False  # stage tasks report all files that their partitions need
-    going: list[str] = []  # unneeded files, for tasks to delete
+    reports_all_files: bool = False  # stage tasks report all files that their partitions need
+    files_to_delete: list[str] = []  # unneeded files, for tasks to delete
 
     @property
     def tells_places(self) -> bool:
         """Whether tasks also report the executors that sent them data."""
-        return bool(self.counted) or self.placed
+        return bool(self.counted_groups) or self.has_preferences
 
     @property
     def query_limits(self) -> Limited:
         """The limits of queries."""
-        return Limited(self.limits, self.own)
+        return Limited(self.limits, self.limits_by_query)
 
     @property
     def replaced_graphs(self) -> frozenset[str | None]:
@@ -129,10 +130,10 @@ class SourceReport(msgspec.Struct, array_like=True):
 
     ``accounted``: the number of elements with a known fate, of those that the driver counted in the
     reference. ``reaches``: the time that the partition's watermark follows, if it is greater than
-    ``max_ts`` because its producer has declared it. ``other``: the host on which its file is
-    missing or has changed. ``reports``: for a derived stream that several tasks read, the times of
-    its elements. ``lead``: the place of the element of ``max_ts``. ``digest``: the hash of the
-    input, and ``measured`` other measurements, if the driver has not read the file.
+    ``max_ts`` because its producer has declared it. ``mismatching_host``: the host on which its
+    file is missing or has changed. ``reports``: for a derived stream that several tasks read, the
+    times of its elements. ``lead``: the place of the element of ``max_ts``. ``digest``: the hash of
+    the input, and ``measured`` other measurements, if the driver has not read the file.
     """
 
     stream: int
@@ -141,18 +142,18 @@ class SourceReport(msgspec.Struct, array_like=True):
     elements: int = 0
     triples: int = 0
     late: int = 0
-    dead: int = 0
+    dead_letters: int = 0
     cut: int = 0
     passed: int = 0
     matched: int = 0
     accounted: int = 0
-    unit: str = ""  # the unit that the times seem to have, if it is not the stream's
-    reasons: list[str] = []  # of some dead letters
-    nulls: int = 0  # messages without a value
+    suspected_unit: str = ""  # the unit that the times seem to have, if it is not the stream's
+    dead_letter_reasons: list[str] = []  # of some dead letters
+    null_messages: int = 0  # messages without a value
     reaches: int = MIN
-    hits: dict[str, int] = {}  # pattern -> the triples that matched it
-    side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
-    other: str = ""
+    pattern_matches: dict[str, int] = {}  # pattern -> the triples that matched it
+    letter_files: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
+    mismatching_host: str = ""
     reports: str = ""
     lead: str = ""
     digest: str = ""
@@ -161,9 +162,9 @@ class SourceReport(msgspec.Struct, array_like=True):
 
 _USUAL: list[Any] = msgspec.to_builtins(SourceReport(0, "", 0))
 _FOUND: dict[str, Any] = {
-    "hits": {},
-    "side": [],
-    "reasons": [],
+    "pattern_matches": {},
+    "letter_files": [],
+    "dead_letter_reasons": [],
     "reports": "",
     "lead": "",
     "measured": None,
@@ -227,54 +228,54 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
     # and did not before, and those that it needed (of readers: those of the job); or all (``told``)
     state: str | None = None
     files: list[str] = []
-    gone: list[str] = []
-    whole: bool = False
+    unneeded_files: list[str] = []
+    lists_all_files: bool = False
     segment: str | None = None
     counts: ResultCounts = NONE  # of queries with results
-    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
-    held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
-    rows_in: int = 0  # input rows of operators
-    rows_state: int = 0  # rows of state that were read, looked up or written
+    result_bytes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    window_rows: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
+    input_rows: int = 0  # input rows of operators
+    state_rows: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
     # CPU seconds, of which each node's (with the processing of its rows in the task), and the input
     # rows of each node
-    cpu: float = 0.0
-    nodes: dict[str, float] = {}
-    rows: dict[str, int] = {}
+    cpu_seconds: float = 0.0
+    cpu_by_node: dict[str, float] = {}
+    rows_by_node: dict[str, int] = {}
     # "node member" of a relaxed join -> [input rows, pairs, wanted pairs, picked rows]
-    met: dict[str, list[int]] = {}
+    relaxed_joins: dict[str, list[int]] = {}
     # "node member" of a joined input, or of a join -> its output rows
-    flows: dict[str, int] = {}
+    join_rows: dict[str, int] = {}
     # node of a join with a chosen strategy -> its report (``plan/execution``)
-    forms: dict[str, list[int]] = {}
+    join_strategies: dict[str, list[int]] = {}
     # if output is counted: the name of a reader, bytes of the segment, and by sender the input:
     # [rows, bytes, blobs]; rows by group
     reader: str = ""
     segment_size: int = 0
-    received: dict[str, list[int]] = {}
+    received_by_sender: dict[str, list[int]] = {}
     sent: list[Counted] = []
     # if data between executors are counted: the same by the executor of the sender
-    came: dict[str, list[int]] = {}
+    received_by_executor: dict[str, list[int]] = {}
     # the input from other processes: blobs by file, their bytes, blobs by shuffle, their bytes
-    carried: list[int] = []
+    transport: list[int] = []
     seconds: float = 0.0  # of a stage: elapsed seconds, of which ``cpu``
     # if load is measured: ``rows_in`` by group; the part of joins that may divide groups
-    given: Counted | None = None
-    joined: Counted | None = None
-    at: str = ""  # the executor that ran it, on a cluster
-    heard: str = ""  # of a stage: a fingerprint of its inputs, from the intake on
-    loaded: Loaded | None = None  # of an intake: its report about static data
-    most_held: int = 0  # the peak bytes of rows, if memory is bounded
+    rows_by_group: Counted | None = None
+    divisible_rows: Counted | None = None
+    executor: str = ""  # the executor that ran it, on a cluster
+    input_digest: str = ""  # of a stage: a fingerprint of its inputs, from the intake on
+    static_load: Loaded | None = None  # of an intake: its report about static data
+    peak_bytes: int = 0  # the peak bytes of rows, if memory is bounded
 
     def record_inputs(self, controls: Sequence[SourceReport], before: Collection[str]) -> None:
         """Records a fingerprint of the task's inputs: what was found in each reference, and
         ``before``: the fingerprints of its senders.
         """
         if len(marks := sorted(filter(None, before))) == 1:
-            self.heard = marks[0]
+            self.input_digest = marks[0]
             return
         shortened = [msgspec.structs.replace(c, **_FOUND) for c in controls]
-        self.heard = xxh3_64_hexdigest(msgspec.json.encode([shortened, marks]))
+        self.input_digest = xxh3_64_hexdigest(msgspec.json.encode([shortened, marks]))
 
 
 def encode(value: msgspec.Struct) -> bytes:
@@ -360,7 +361,7 @@ class StreamTimes(NamedTuple):
 
     def find_ended_streams(self, context: EpochContext, controls: Sequence[SourceReport]) -> Bools:
         """Returns the streams that are complete, with all elements below W after the epoch."""
-        latest = np.array([s.latest for s in context.streams], np.int64)
+        latest = np.array([s.max_ts for s in context.streams], np.int64)
         for c in controls:
             latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
         return np.asarray((self.complete >= MAX) & (latest < self.new))
@@ -371,7 +372,7 @@ def advance_watermarks(context: EpochContext, controls: Sequence[SourceReport]) 
     the epoch is its completeness, up to the epoch's ``until``.
     """
     old = old_watermarks(context.streams)
-    complete = complete_times(context.streams, controls, context.shared)
+    complete = complete_times(context.streams, controls, context.related_streams)
     return StreamTimes(old, np.maximum(old, np.minimum(complete, context.until)), complete)
 
 
@@ -391,23 +392,23 @@ def complete_times(
     new = np.array([_advance(s, i, seen) for i, s in enumerate(streams)], np.int64)
     by_themselves = new.copy()
     for i, s in enumerate(streams):
-        if s.idle and not s.ended:
-            lively = [j for j in shared[i] if not streams[j].idle]
-            beating = [j for j in shared[i] if streams[j].clock > MIN]
+        if s.is_idle and not s.has_ended:
+            lively = [j for j in shared[i] if not streams[j].is_idle]
+            beating = [j for j in shared[i] if streams[j].clock_time > MIN]
             if others := lively or beating or list(shared[i]):
                 new[i] = max(int(new[i]), int(by_themselves[others].min()))
     return new
 
 
 def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int:
-    if s.ended:
+    if s.has_ended:
         return MAX
     least = s.floor
-    for partition, before in s.reading.items():
+    for partition, before in s.open_partitions.items():
         least = min(least, max(before, seen.get((i, partition), MIN)))
     if least >= MAX or least <= MIN:
-        return max(s.watermark, s.known, s.clock)
-    return max(s.watermark, s.known, s.clock, least - s.lateness)
+        return max(s.watermark, s.complete_until, s.clock_time)
+    return max(s.watermark, s.complete_until, s.clock_time, least - s.lateness)
 
 
 def raises_watermark(

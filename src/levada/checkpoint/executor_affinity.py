@@ -30,13 +30,13 @@ Task = tuple[int, int, str]
 
 
 class AffinityStats(msgspec.Struct):
-    """Statistics of the stage tasks of a run that had also run in the previous epoch (``tasks``):
-    how many ``stayed`` on their executor; the latest number of ``executors``, and their ``cores``.
-    An epoch in one task counts as one, compared with the last such epoch.
+    """The ``executors`` of a cluster in the last epoch, and their ``cores``. ``recurring_tasks``:
+    stage tasks of the run that also ran in the epoch before. ``same_executor_tasks``: those that
+    ran on the same executor. An epoch in one task counts as one, compared with the last such epoch.
     """
 
-    tasks: int = 0
-    stayed: int = 0
+    recurring_tasks: int = 0
+    same_executor_tasks: int = 0
     executors: int = 0
     cores: int = 0
 
@@ -80,8 +80,8 @@ class ExecutorAffinity:
             else {(s, p): at for s, p, at in located}
         )
         before = self._at[self._one]
-        self.stats.tasks += sum(key in before for key in now)
-        self.stats.stayed += sum(before.get(key) == at for key, at in now.items())
+        self.stats.recurring_tasks += sum(key in before for key in now)
+        self.stats.same_executor_tasks += sum(before.get(key) == at for key, at in now.items())
         self._at[self._one] = now or before
         asked = [(self._asked[p], at) for (_, p), at in now.items() if self._asked[p]]
         refused = {executor for executor, at in asked if executor != at}

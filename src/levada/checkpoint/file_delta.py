@@ -17,11 +17,11 @@ def tell(done: TaskOutcome, state: State, file: str | None, *, whole: bool) -> s
     no state). ``whole``: report all files.
     """
     names = {*state.files(), *([file] if file else [])}
-    done.whole = whole or not state.file
-    if done.whole:
+    done.lists_all_files = whole or not state.file
+    if done.lists_all_files:
         done.state, done.files = file, sorted(names)
     elif file != state.file:
         before = state.first_files()
         done.state = file
-        done.files, done.gone = sorted(names - before), sorted(before - names)
+        done.files, done.unneeded_files = sorted(names - before), sorted(before - names)
     return names

@@ -53,7 +53,7 @@ def names_of(root: Path, manifest: Manifest) -> Named:
     if not manifest.inventory:
         return Named({*manifest.files}, dict(manifest.state))
     before = read_inventory(root / manifest.inventory)
-    files = {*before.files}.difference(manifest.gone)
+    files = {*before.files}.difference(manifest.unneeded_files)
     files.update(manifest.files, (manifest.inventory,))
     state = before.state | manifest.state
     return Named(files, {key: file for key, file in state.items() if file})

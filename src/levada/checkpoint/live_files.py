@@ -103,7 +103,7 @@ class LiveFiles:
             self._left = sorted(names_of(root, before).files - files if before else ())
         files.discard(last.inventory)
         self._lists, self._many = {BEFORE: files}, dict.fromkeys(files, 1)
-        self._since = FileDelta(last.inventory, last.files, last.gone, last.state)
+        self._since = FileDelta(last.inventory, last.files, last.unneeded_files, last.state)
 
     @property
     def whole(self) -> bool:
@@ -141,7 +141,7 @@ class LiveFiles:
             if since.inventory != self._since.inventory and self._since.inventory:
                 change.gone.append(self._since.inventory)
         manifest.inventory, manifest.state = since.inventory, dict(since.state)
-        manifest.files, manifest.gone = [*since.files], [*since.gone]
+        manifest.files, manifest.unneeded_files = [*since.files], [*since.gone]
         self._ahead = manifest, change, since
 
     def _full_delta(self, epoch: int, change: Change) -> FileDelta:
@@ -160,15 +160,15 @@ class LiveFiles:
         state = dict[str, str | None]()
         stage_outcomes = [d for d in done if d.stage]
         for d in stage_outcomes:
-            if not (d.whole or d.files or d.gone or d.state):
+            if not (d.lists_all_files or d.files or d.unneeded_files or d.state):
                 continue
             key = key_of(d)
-            if d.whole:
+            if d.lists_all_files:
                 lists[key] = self._difference(key, {*d.files})
             else:
                 assert key in self._lists, "a task tells what is new after what is known"
-                lists[key] = {*d.files}, {*d.gone}
-            if d.state != self.state.get(key) and (d.whole or d.state):
+                lists[key] = {*d.files}, {*d.unneeded_files}
+            if d.state != self.state.get(key) and (d.lists_all_files or d.state):
                 state[key] = d.state
         lost = self._lost_keys(stage_outcomes, lists)
         lists[BESIDE] = self._difference(BESIDE, beside)
@@ -221,7 +221,7 @@ class LiveFiles:
         """Returns the folders with new files of the manifest passed to ``follow``."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
         _, change, since = self._ahead
-        letters = (name for _, name, _ in manifest.side)
+        letters = (name for _, name, _ in manifest.letter_files)
         made = [*change.new, *manifest.segments, *letters]
         if since.inventory != self._since.inventory:
             made.append(since.inventory)

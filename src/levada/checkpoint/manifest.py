@@ -32,18 +32,18 @@ PUBLISHING = "publishing-*"
 
 
 class Resized(msgspec.Struct, frozen=True):
-    """A change of the number of partitions: from ``epoch`` on there are so many ``partitions``,
-    ``before`` there were others; and ``why``. ms of an epoch: as it ``was`` over those before, as
-    ``expected`` over these, and as ``seen`` (None: unknown yet).
+    """A change of the number of ``partitions`` at ``epoch``, from ``partitions_before``. Times are
+    ms of an epoch: ``ms_before`` the change, ``expected_ms`` and ``measured_ms`` after it (None:
+    not yet).
     """
 
     epoch: int
-    before: int
+    partitions_before: int
     partitions: int
-    was: float
-    expected: float
-    why: str
-    seen: float | None = None
+    ms_before: float
+    expected_ms: float
+    reason: str
+    measured_ms: float | None = None
 
 
 class EpochIntent(msgspec.Struct):
@@ -51,25 +51,28 @@ class EpochIntent(msgspec.Struct):
 
     epoch: int
     plan: int
-    wall: int
+    wall_ms: int
     references: list[AnyReference] = []
     positions: dict[str, dict[str, Any]] = {}
     streams: list[StreamState] = []
-    finished: dict[str, list[str]] = {}
-    static: bool = False
-    ended: bool = False
+    finished_partitions: dict[str, list[str]] = {}
+    reads_static: bool = False
+    has_ended: bool = False
     flush: bool = False  # publishes what is held back for fuller files
     setup: str = ""  # the streams and static files, by the file's name
     replacement: Replacement | None = None
-    overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
-    gone: dict[str, list[str]] = {}  # stream -> files that went before all of them was read
-    broken: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
-    deadly: list[tuple[AnyReference, str]] = []  # what ended a process that read it, and how
+    late_files: dict[str, list[str]] = {}  # stream -> files that came too late to be read
+    # stream -> files that went before all of them was read
+    deleted_files: dict[str, list[str]] = {}
+    unreadable_files: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
+    # what ended a process that read it, and how
+    crashing_splits: list[tuple[AnyReference, str]] = []
     until: int = MAX  # the instant beyond which no report is made
-    groups: int = 1  # the version of the group table by which rows go
+    group_table_version: int = 1  # the version of the group table by which rows go
     slices: str = ""  # those whose send graphs are counted (``checkpoint.send_graph_options``)
-    balanced: RebalanceReport | None = None  # what the reorganization before it tells
-    resized: Resized | None = None  # what the model has decided of the number of partitions
+    balance: RebalanceReport | None = None  # what the reorganization before it tells
+    # what the model has decided of the number of partitions
+    partition_decision: Resized | None = None
 
     @property
     def slicing(self) -> Slicing:
@@ -78,16 +81,16 @@ class EpochIntent(msgspec.Struct):
 
 
 class UnpublishedResults(msgspec.Struct):
-    """The results of an epoch that are not in files yet. ``wall``: when it began (ms). ``size``:
-    the bytes of its segments.
+    """The results of an epoch that are not in files yet. ``wall_ms``: when it began (ms).
+    ``segment_bytes``: the bytes of its segments.
     """
 
     epoch: int
     plan: int
     segments: list[str]
     shown_reports: dict[str, list[int]]
-    wall: int
-    size: int
+    wall_ms: int
+    segment_bytes: int
 
 
 class Lead(msgspec.Struct, frozen=True):
@@ -97,7 +100,7 @@ class Lead(msgspec.Struct, frozen=True):
 
     place: str
     ts: int
-    wall: int
+    wall_ms: int
     late: int = 0
 
 
@@ -107,30 +110,32 @@ class StreamRecord(msgspec.Struct):
     ``partitions``: the largest times of those that are ahead of the completeness; the others do not
     affect the watermark.
 
-    ``missing``: the difference between the elements of references and those with a reported fate:
-    0, unless there is a bug.
+    ``unaccounted_elements``: the difference between the elements of references and those with a
+    reported fate: 0, unless there is a bug.
     """
 
     watermark: int = MIN
     max_ts: int = MIN
     partitions: dict[str, int] = {}
-    ended: bool = False
+    has_ended: bool = False
     ahead: int = 0
     elements: int = 0
     triples: int = 0
     late: int = 0
-    dead: int = 0
+    dead_letters: int = 0
     cut: int = 0
-    overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
-    gone: int = 0  # files that went before all of them was read; each is a dead letter, too
-    replaced: int = 0  # files that were read anew: another one came under the name
-    missing: int = 0
-    unit: str = ""  # that times seem to be in, if it is another than the stream's
-    reasons: list[str] = []  # of the first dead letters
-    nulls: int = 0  # messages without a value: no elements
-    known: int = MIN  # how far it is complete: beyond W where an epoch has stopped short of it
+    late_files: int = 0  # files that came too late to be read; each is a dead letter, too
+    # files that went before all of them was read; each is a dead letter, too
+    deleted_files: int = 0
+    replaced_files: int = 0  # files that were read anew: another one came under the name
+    unaccounted_elements: int = 0
+    suspected_unit: str = ""  # that times seem to be in, if it is another than the stream's
+    dead_letter_reasons: list[str] = []  # of the first dead letters
+    null_messages: int = 0  # messages without a value: no elements
+    # how far it is complete: beyond W where an epoch has stopped short of it
+    complete_until: int = MIN
     lead: Lead | None = None
-    costly: Lead | None = None  # of those before, the one that made most elements late
+    costliest_lead: Lead | None = None  # of those before, the one that made most elements late
 
     def add(
         self, reports: Sequence[SourceReport], finished: Sequence[str], wall: int
@@ -139,7 +144,9 @@ class StreamRecord(msgspec.Struct):
         partitions.
         """
         record = msgspec.structs.replace(
-            self, partitions=dict(self.partitions), reasons=list(self.reasons)
+            self,
+            partitions=dict(self.partitions),
+            dead_letter_reasons=list(self.dead_letter_reasons),
         )
         for c in reports:
             before = record.partitions.get(c.partition, MIN)
@@ -148,16 +155,16 @@ class StreamRecord(msgspec.Struct):
             record.elements += c.elements
             record.triples += c.triples
             record.late += c.late
-            record.dead += c.dead
+            record.dead_letters += c.dead_letters
             record.cut += c.cut
-            record.nulls += c.nulls
-            record.reasons += c.reasons
-            if c.elements + c.late + c.dead:
-                record.unit = c.unit
-        record.reasons = record.reasons[:TOLD]
+            record.null_messages += c.null_messages
+            record.dead_letter_reasons += c.dead_letter_reasons
+            if c.elements + c.late + c.dead_letters:
+                record.suspected_unit = c.suspected_unit
+        record.dead_letter_reasons = record.dead_letter_reasons[:TOLD]
         for name in finished:
             record.partitions.pop(name, None)
-        record.lead, record.costly = self._leads(reports, record.partitions, wall)
+        record.lead, record.costliest_lead = self._leads(reports, record.partitions, wall)
         return record
 
     def _leads(
@@ -166,7 +173,7 @@ class StreamRecord(msgspec.Struct):
         """Returns the element that the watermark follows after an epoch (of the slowest partition),
         and the former one that made most elements late.
         """
-        old, costly = self.lead, self.costly
+        old, costly = self.lead, self.costliest_lead
         if old is not None and (late := sum(c.late for c in reports)):
             old = msgspec.structs.replace(old, late=old.late + late)
         slowest = min(partitions, key=lambda name: partitions[name], default="")
@@ -180,54 +187,53 @@ class StreamRecord(msgspec.Struct):
 
 
 class LearningStep(msgspec.Struct):
-    """A step of a learned placement: from this ``slice``, for the epochs from ``epoch`` on. Shares
-    of the rows between machines: ``before`` it, as ``predicted`` with it, as ``measured`` in the
-    next slice (-1: not yet). ``moved``: groups. ``readers``: those on other machines than before.
-    ``told``: the message about it.
+    """A step of a learned placement, from a ``slice`` of event time, at an epoch. ``share_before``,
+    ``predicted_share``, ``measured_share``: the fraction of rows that crossed machines (-1:
+    unknown). ``moved_groups`` and ``moved_readers`` count what changed its machine. ``message``: a
+    remark.
     """
 
     slice: str
     epoch: int
-    before: float = -1.0
-    predicted: float = -1.0
-    measured: float = -1.0
-    moved: int = 0
-    readers: int = 0
-    told: str = ""
+    share_before: float = -1.0
+    predicted_share: float = -1.0
+    measured_share: float = -1.0
+    moved_groups: int = 0
+    moved_readers: int = 0
+    message: str = ""
 
 
 class Preferences(msgspec.Struct):
-    """Statistics of a placement's preferences in a run: of the file ``name``, on so many
-    ``machines``. ``wanted``: tasks with a preference. ``missed``: those that ran elsewhere.
-    ``remote``: the bytes of the ``blobs`` that tasks have received from other executors, of all
-    bytes that they ``read``. ``executors``: of each machine ("": none). ``lessons``: of a learned
-    placement. ``predicted``: the share between machines in the file (-1: unknown). ``between``: the
-    predicted share that each machine sends to each ([]: unknown).
+    """The effect of a placement in a run. ``name``: of its file. ``preferred_tasks``: tasks with a
+    preferred executor; ``displaced_tasks``: those of them that ran elsewhere. ``read_bytes``: bytes
+    that tasks read; ``remote_bytes`` in ``remote_blobs``: those from other executors.
+    ``executors``: the executor of each machine ("": none). ``predicted_share``: the fraction of
+    crossing rows by the file (-1: unknown). ``predicted_shares``: the same from machine to machine
+    ([]: unknown).
     """
 
     name: str
     machines: int
-    wanted: int = 0
-    missed: int = 0
-    remote: int = 0
-    read: int = 0
+    preferred_tasks: int = 0
+    displaced_tasks: int = 0
+    remote_bytes: int = 0
+    read_bytes: int = 0
     executors: list[str] = []
-    lessons: list[LearningStep] = []
-    predicted: float = -1.0
-    blobs: int = 0
-    between: list[list[float]] = []
+    learning_steps: list[LearningStep] = []
+    predicted_share: float = -1.0
+    remote_blobs: int = 0
+    predicted_shares: list[list[float]] = []
 
 
 class TransportStats(msgspec.Struct):
-    """The transport of blobs to the tasks of each stage (``stages``): [blobs by file, their bytes,
-    blobs through Spark's shuffle, their bytes]. ``missed``: the number of jobs that did not find
-    such a file, and ran again by value. ``rest``: how many of the next jobs send by value because
-    of it.
+    """The transport of blobs to the tasks of each stage (``stages``): blobs by file, their bytes,
+    blobs through Spark's shuffle, their bytes. ``repeated_jobs``: jobs that lacked such a file, and
+    ran again by value. ``remaining_value_jobs``: the next jobs that send by value because of that.
     """
 
     stages: dict[int, list[int]] = {}
-    missed: int = 0
-    rest: int = 0
+    repeated_jobs: int = 0
+    remaining_value_jobs: int = 0
 
 
 class Bound(msgspec.Struct):
@@ -240,71 +246,75 @@ class Bound(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    """The way of an epoch and its predictions: for so many ``elements``, ``way`` is here (in the
-    driver's process), one (as one task) or spread, with so many ``readers``; ms ``predicted`` for
-    each way ({}: unknown), and ms that it ``took``; CPU-ms of its tasks, as ``expected`` (0:
-    unknown) and as ``worked``; the predicted CPU-ms of all processes for each way (``cpu``), and
-    ``why`` the way was taken.
+    """The execution of an epoch. ``mode``: in_process (in the driver's process), one_task or
+    spread. ``readers``: the tasks that read. ``predicted_ms``: for each mode ({} before the first
+    measurement). ``predicted_task_cpu_ms`` (0: unknown) and ``measured_task_cpu_ms``: CPU time of
+    its tasks. ``predicted_cpu_ms``: CPU time of all processes for each mode. ``reason``: why it has
+    this mode.
     """
 
     epoch: int = 0
     elements: int = 0
-    way: str = "one"
+    mode: str = "one_task"
     readers: int = 1
-    predicted: dict[str, float] = {}
-    took: float = 0.0
-    expected: float = 0.0
-    worked: float = 0.0
-    cpu: dict[str, float] = {}
-    why: str = ""
+    predicted_ms: dict[str, float] = {}
+    measured_ms: float = 0.0
+    predicted_task_cpu_ms: float = 0.0
+    measured_task_cpu_ms: float = 0.0
+    predicted_cpu_ms: dict[str, float] = {}
+    reason: str = ""
 
 
 class Delayed(msgspec.Struct):
-    """The state of a ``delay`` (ms): epochs have so many ``rows``, whose elements are ``expected``
-    to wait so long at most (0: unknown yet); whether that ``keeps`` the delay.
+    """The state of a promised ``delay_ms``. ``epoch_rows``: the elements of an epoch.
+    ``expected_wait_ms``: the longest expected wait of an element (0: unknown). ``is_met``: whether
+    the delay is kept.
     """
 
-    delay: int
-    rows: int
-    expected: float = 0.0
-    keeps: bool = True
+    delay_ms: int
+    epoch_rows: int
+    expected_wait_ms: float = 0.0
+    is_met: bool = True
 
 
 class Degree(msgspec.Struct):
-    """The number of partitions, and ``by`` what it is chosen: model, cores, load (balance), given,
-    placement; of ``most``. ``predicted``: recent ms of an epoch over each number. For each number
-    the epochs of this run, ms predicted and taken; for each number of readers (``intake``) those of
-    spread epochs; the recent decisions of the model (``decided``).
+    """The policy for the number of partitions: model, cores, load (balance), fixed or placement.
+    ``max_partitions``: the upper bound (0: unknown). ``predicted_ms``: of a recent epoch, by
+    number. ``measured_epochs``: by number, the epochs of this run, their ms as predicted and as
+    measured. ``measured_epochs_by_readers``: the same for spread epochs, by the number of reading
+    tasks. ``decisions``: recent ones of the model.
     """
 
-    by: str
-    most: int = 0
-    predicted: dict[int, float] = {}
-    measured: dict[int, list[float]] = {}
-    intake: dict[int, list[float]] = {}
-    decided: list[Resized] = []
+    policy: str
+    max_partitions: int = 0
+    predicted_ms: dict[int, float] = {}
+    measured_epochs: dict[int, list[float]] = {}
+    measured_epochs_by_readers: dict[int, list[float]] = {}
+    decisions: list[Resized] = []
 
 
 class Costs(msgspec.Struct):
-    """The costs of a run: the last choice; for each way the epochs of this run, ms predicted and
-    taken; for the most expensive parts of the work a (ms a call), b (ns a row), rows for each
-    element, ms as predicted for the last epoch and as measured; the predicted ms of an epoch like
-    the last one over other numbers of ``partitions`` than its own (``over``), and spread with other
-    numbers of readers (``intake``); the ``delay`` that is kept; ``degree``: the choice of the
-    number of partitions; ``interval``: the least ms between the starts of two epochs; ``fixed``:
-    CPU-ms of an epoch without elements.
+    """The costs of epochs. ``totals_by_mode``: the epochs of the run, their ms as predicted and as
+    measured. ``work_parts``: the most expensive parts of the work, operators by number. Their
+    figures are ms a call, ns a row, rows for each element, and the ms of the last epoch as
+    predicted and as measured.
+
+    ``partitions``: the number over which the last epoch ran. ``predicted_ms_by_partitions``,
+    ``predicted_ms_by_readers``: of an epoch over other numbers of partitions, and spread with other
+    numbers of reading tasks. ``interval_ms``: the least time between the starts of two epochs.
+    ``fixed_cpu_ms``: CPU time of an epoch without elements.
     """
 
-    last: Choice
-    sums: dict[str, list[float]] = {}
-    parts: dict[str, list[float]] = {}
-    partitions: dict[int, float] = {}
+    last_epoch: Choice
+    totals_by_mode: dict[str, list[float]] = {}
+    work_parts: dict[str, list[float]] = {}
+    predicted_ms_by_partitions: dict[int, float] = {}
     delay: Delayed | None = None
-    over: int = 1
-    intake: dict[int, float] = {}
-    degree: Degree | None = None
-    interval: float = 0.0
-    fixed: float = 0.0
+    partitions: int = 1
+    predicted_ms_by_readers: dict[int, float] = {}
+    partition_policy: Degree | None = None
+    interval_ms: float = 0.0
+    fixed_cpu_ms: float = 0.0
 
 
 class Manifest(msgspec.Struct):
@@ -318,60 +328,62 @@ class Manifest(msgspec.Struct):
     state: dict[str, str] = {}
     files: list[str] = []
     segments: list[str] = []
-    side: list[tuple[str, str, int]] = []
+    letter_files: list[tuple[str, str, int]] = []
     counts: ResultCounts = NONE  # of queries with results
     # since they came, or since ``totalled`` has what they had before
     totals: ResultCounts = NONE
     shown_reports: dict[str, list[int]] = {}
-    ended: bool = False
-    rows_in: int = 0
+    has_ended: bool = False
+    input_rows: int = 0
     # stream -> pattern -> the triples that matched it since the beginning
-    hits: dict[str, dict[str, int]] = {}
-    rolled: list[UnpublishedResults] = []  # what this epoch publishes
-    held: list[UnpublishedResults] = []  # what a later one will
-    latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
-    rows_state: int = 0
+    pattern_matches: dict[str, dict[str, int]] = {}
+    results_to_publish: list[UnpublishedResults] = []  # what this epoch publishes
+    waiting_results: list[UnpublishedResults] = []  # what a later one will
+    # query that can make a stream -> its last report with a result
+    last_reports: dict[str, int] = {}
+    state_rows: int = 0
     results: int = 0  # solutions of all queries, also of those that have been taken out
     setup: str = ""  # which static files the state has seen
-    groups: int = 1  # the version of the group table by which the state lies
+    group_table_version: int = 1  # the version of the group table by which the state lies
     # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
     slices: dict[str, str] = {}
-    sent: msgspec.Raw = msgspec.Raw(b"null")
+    slice_counts: msgspec.Raw = msgspec.Raw(b"null")
     # slice -> files of what was sent to each group; what is in no file yet, of the last slice
-    by_group: dict[str, list[str]] = {}
-    pending: list[tuple[str, Counted]] = []
-    placed: Preferences | None = None  # of the last run that had a placement
-    bound: Bound | None = None  # of this run, if its tasks are bound to processors
-    reign: int = 0  # that of the driver which committed it
-    balanced: RebalanceReport | None = None  # after the last reorganization
-    costs: Costs | None = None  # how epochs ran, and what was expected
-    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
-    crowded: dict[str, int] = {}  # query with more rows of state than it may have -> how many
+    group_count_files: dict[str, list[str]] = {}
+    pending_group_counts: list[tuple[str, Counted]] = []
+    placement: Preferences | None = None  # of the last run that had a placement
+    cpu_pinning: Bound | None = None  # of this run, if its tasks are bound to processors
+    leadership: int = 0  # that of the driver which committed it
+    balance: RebalanceReport | None = None  # after the last reorganization
+    epoch_costs: Costs | None = None  # how epochs ran, and what was expected
+    result_bytes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    # query with more rows of state than it may have -> how many
+    excess_state_rows: dict[str, int] = {}
     # files of totals, and how many queries each is of (``checkpoint``)
-    totalled: list[tuple[str, int]] = []
-    homes: AffinityStats | None = None  # of the last run on a cluster
-    carried: TransportStats | None = None  # since the beginning of the checkpoint
+    total_files: list[tuple[str, int]] = []
+    executors: AffinityStats | None = None  # of the last run on a cluster
+    transport: TransportStats | None = None  # since the beginning of the checkpoint
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
     # late
-    met: dict[str, list[int]] = {}
+    relaxed_joins: dict[str, list[int]] = {}
     # "node member" of what is joined, or of a join -> [rows, elements of the streams], of late
-    flows: dict[str, list[int]] = {}
+    join_rows: dict[str, list[int]] = {}
     # node -> [CPU seconds, rows that it was given], since it came; of many those with most seconds
-    charges: dict[int, tuple[float, int]] = {}
+    node_charges: dict[int, tuple[float, int]] = {}
     # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
-    forms: dict[str, list[int]] = {}
-    loaded: Loaded | None = None  # in the last epoch that read static data
-    gone: list[str] = []  # files of the inventory that are named no more
+    join_strategies: dict[str, list[int]] = {}
+    static_load: Loaded | None = None  # in the last epoch that read static data
+    unneeded_files: list[str] = []  # files of the inventory that are named no more
     inventory: str = ""
-    pieces: dict[str, list[Measured]] = {}  # stream -> what its tasks were the first to read
-    indexed: int = (
-        0  # the last epoch in the index before this one (``checkpoint.result_index``); 0: none
-    )
+    # stream -> what its tasks were the first to read
+    measured_splits: dict[str, list[Measured]] = {}
+    # the last epoch in the index before this one (``checkpoint.result_index``); 0: none
+    previous_indexed_epoch: int = 0
 
     @property
     def behind(self) -> bool:
         """Whether streams are complete beyond the reports that were made."""
-        return any(s.known > s.watermark for s in self.streams.values())
+        return any(s.complete_until > s.watermark for s in self.streams.values())
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

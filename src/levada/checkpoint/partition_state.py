@@ -32,7 +32,10 @@ Some = tuple[bool, HandedOverGroups]
 def open_state(context: EpochContext, stage: int, partition: int, opener: Opener) -> State:
     """Opens the state of a partition in a stage. Raises ``CheckpointError``."""
     had = partial(_read_part, context, stage, opener)
-    if context.lies and (moved := _handover_sources(context, partition, had)) is not None:
+    if (
+        context.state_group_table
+        and (moved := _handover_sources(context, partition, had)) is not None
+    ):
         alike, parts = moved
         head = take_over(alike, parts) if alike or parts else None
         return State(head, "", opener, _bounded_writer(context, stage, partition))
@@ -55,7 +58,7 @@ def _handover_sources(
     """Returns the part for state that all partitions share, and the parts for groups; None: the
     partition keeps its own.
     """
-    before, now = load_groups(context.lies), load_groups(context.groups)
+    before, now = load_groups(context.state_group_table), load_groups(context.group_table_file)
     takes = list(_takes(before, now, partition))
     if [t.owner for t in takes] == [partition] and takes[0].is_all:
         return None

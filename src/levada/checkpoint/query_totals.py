@@ -50,12 +50,12 @@ def update_totals(
     """Returns the totals after an epoch with these results: recent ones, and files."""
     recent, gone = last.totals, plan.version != last.plan
     if not len(counts) and not gone:
-        return recent, last.totalled
+        return recent, last.total_files
     if not gone and counts.op == recent.op and counts.node == recent.node:
         return recent.plus(counts), last.totalled
     parts = [_totals(totals) for totals in (recent, counts) if len(totals)]
     rows = merge_counts(parts)[0] if parts else _totals(NONE)
-    files = last.totalled
+    files = last.total_files
     if gone:
         rows, files = _move_totals(root, plan, last, rows)
         rows = rows.where(living_rows(plan, rows))
@@ -68,7 +68,7 @@ def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]
     """Returns the solutions and reports of a query of the manifest's plan, or of the next one.
     Raises ``CheckpointError``.
     """
-    parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
+    parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.total_files)]
     sums = [_total(rows, one) for rows in parts for one in query.with_former_emits]
     return sum(n for n, _ in sums), sum(reports for _, reports in sums)
 
@@ -87,7 +87,10 @@ def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
     ``CheckpointError``.
     """
     solutions = Counter[str]()
-    for rows in (_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)):
+    for rows in (
+        _totals(manifest.totals),
+        *(_read(root, name) for name, _ in manifest.total_files),
+    ):
         there = rows.where(living_rows(plan, rows))
         for name, n in zip(names_of(plan, there), there["n"].tolist(), strict=True):
             solutions[name] += n
@@ -115,8 +118,8 @@ def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Fr
     if not any(
         until > last.plan for q in plan.switched_queries for until, _, _ in q.manner.formers
     ):
-        return rows, last.totalled
-    parts = [_read(root, name) for name, _ in last.totalled]
+        return rows, last.total_files
+    parts = [_read(root, name) for name, _ in last.total_files]
     moved_parts = [move_members(plan, last.plan, part) for part in parts]
     same = all(
         np.array_equal(part[column], moved_part[column])
@@ -124,7 +127,7 @@ def _move_totals(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Fr
         for column in ("node", "op")
     )
     rows = move_members(plan, last.plan, rows)
-    return (rows, last.totalled) if same else (merge_counts([*moved_parts, rows])[0], [])
+    return (rows, last.total_files) if same else (merge_counts([*moved_parts, rows])[0], [])
 
 
 def _totals(result_counts: ResultCounts) -> Frame:

@@ -16,53 +16,53 @@ DIVIDE, UNITE = "divide", "unite"
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision: from ``epoch`` on, so many ``groups`` belong to another partition. A ``consumer``
-    took them from a ``supplier`` (a move), or they follow from another number of ``partitions``
-    (grow, shrink; ``supplier`` and ``consumer`` are -1), or one of the ``supplier`` is shared by
-    several, or no longer (divide, unite; ``consumer`` is -1). ``before``, ``expected``, ``seen``:
-    the time of the busiest partition by the mean, in the round before, as expected, and in the
-    round after (None: not over yet).
+    """A decision: from ``epoch`` on, ``groups`` are in another partition. ``action``: a move from
+    ``supplier`` to ``consumer``; grow or shrink to ``partitions`` (both are -1); divide or unite.
+    The last two begin or end sharing one of the ``supplier`` among several (``consumer`` is -1).
+    ``ratio_before``, ``expected_ratio``, ``measured_ratio``: the time of the busiest partition
+    divided by the mean. They are of the round before, as predicted, and of the round after (None:
+    not over).
     """
 
     epoch: int
-    what: str
+    action: str
     supplier: int
     consumer: int
     groups: int
     partitions: int
-    before: float
-    expected: float
-    why: str
-    seen: float | None = None
+    ratio_before: float
+    expected_ratio: float
+    reason: str
+    measured_ratio: float | None = None
 
 
 class PartitionLoad(msgspec.Struct, frozen=True):
-    """A partition in a round: its class, its mean occupancy (0 to 1), and per epoch its elapsed
-    seconds, the CPU seconds of these, and its input rows.
+    """The load of a partition in a round. ``kind``: its class. ``occupancy``: the mean, 0 to 1.
+    ``seconds``, ``cpu_seconds``, ``input_rows``: of an epoch.
     """
 
     partition: int
     kind: str
     occupancy: float
     seconds: float
-    cpu: float
-    rows: int
+    cpu_seconds: float
+    input_rows: int
 
 
 class RebalanceReport(msgspec.Struct, frozen=True):
     """The report after the round that ended before ``epoch``. ``ratio``: the time of the busiest
-    partition by the mean. ``overloaded``: suppliers outnumber consumers, and the number of
-    partitions is at its maximum. ``remark``: why the load stays uneven ("": it does not).
-    ``loads``: of the busiest partitions. ``decided``: the latest decisions.
+    partition divided by the mean. ``is_overloaded``: suppliers outnumber consumers, and the number
+    of partitions is at its maximum. ``imbalance_reason``: why the load stays uneven ("": it does
+    not). ``loads``: of the busiest partitions. ``decisions``: the latest ones.
     """
 
     epoch: int
     partitions: int
     ratio: float
-    overloaded: bool = False
-    remark: str = ""
+    is_overloaded: bool = False
+    imbalance_reason: str = ""
     loads: list[PartitionLoad] = []
-    decided: list[Decision] = []
+    decisions: list[Decision] = []
 
 
 STAYS_WHOLE = "and a group stays whole."
@@ -71,15 +71,18 @@ STAYS_WHOLE = "and a group stays whole."
 
 def with_join_remark(report: RebalanceReport, whole: Sequence[str]) -> RebalanceReport:
     """Returns the report with the reason why joins do not divide a group that no move relieves."""
-    if not whole or not report.remark.endswith(STAYS_WHOLE):
+    if not whole or not report.imbalance_reason.endswith(STAYS_WHOLE):
         return report
     return msgspec.structs.replace(
-        report, remark=f"{report.remark} A join is not divided: {whole[0]}."
+        report, imbalance_reason=f"{report.imbalance_reason} A join is not divided: {whole[0]}."
     )
 
 
 def with_history(before: RebalanceReport | None, now: RebalanceReport) -> RebalanceReport:
     """Returns the report after a round, with the previous decisions and their effects."""
-    known = before.decided if before is not None else []
-    old = [d if d.seen is not None else msgspec.structs.replace(d, seen=now.ratio) for d in known]
-    return msgspec.structs.replace(now, decided=[*old, *now.decided][-MOST_DECIDED:])
+    known = before.decisions if before is not None else []
+    old = [
+        d if d.measured_ratio is not None else msgspec.structs.replace(d, measured_ratio=now.ratio)
+        for d in known
+    ]
+    return msgspec.structs.replace(now, decisions=[*old, *now.decisions][-MOST_DECIDED:])

@@ -42,20 +42,20 @@ class OutputSpec(msgspec.Struct, frozen=True):
     """The output of a query's reports: a URL, and its options by their words."""
 
     url: str
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
 
 
 class QuerySpec(msgspec.Struct, frozen=True):
-    """A query to add. ``said``: its options by their words. ``to``: its outputs. ``limits``: its
-    limits, if they are lower than those of others. ``owner``: the token of the server that adds it
-    ("": none). ``tree``: the parse tree of a long text, if it has been parsed.
+    """A query to add. ``options``: its options by their words. ``outputs``: its outputs.
+    ``limits``: its limits, if they are lower than those of others. ``owner``: the token of the
+    server that adds it ("": none). ``tree``: the parse tree of a long text, if it has been parsed.
     """
 
     name: str
     text: str
     dialect: str | None = None
-    said: dict[str, Any] = {}
-    to: list[OutputSpec] = []
+    options: dict[str, Any] = {}
+    outputs: list[OutputSpec] = []
     limits: str = ""
     owner: str = ""
     tree: bytes = b""
@@ -66,7 +66,7 @@ class NewStream(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     name: str
     path: str
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     owner: str = ""
 
 
@@ -79,26 +79,26 @@ class Content(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """A request: queries to add, all or none; the name of a query to drop; both, to replace a
     query; new content for a static graph; a stream to add; or the name of a stream to remove.
-    ``only``: the request is refused unless this owner has the dropped query or stream ("": any
-    owner).
+    ``required_owner``: the request is refused unless this owner has the dropped query or stream
+    ("": any owner).
     """
 
     id: str
     add: list[QuerySpec] = []
     drop: str = ""
     content: Content | None = None
-    stream: NewStream | None = None
-    leave: str = ""
-    only: str = ""
+    add_stream: NewStream | None = None
+    remove_stream: str = ""
+    required_owner: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a request. ``told``: the messages if it was done. Else ``refused`` gives the
-    reason, for the query that ``notes`` names, and ``exit_code`` is that of such an error.
+    """The answer to a request. ``messages``: the messages if it was done. Else ``refusal`` gives
+    the reason, for the query that ``notes`` names, and ``exit_code`` is that of such an error.
     """
 
-    told: list[str] = []
-    refused: str = ""
+    messages: list[str] = []
+    refusal: str = ""
     notes: list[str] = []
     exit_code: int = 0
     added: list[str] = []
@@ -106,49 +106,49 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """A query that a request added, as registered. ``before``: the last plan version with another
-    query of the name.
+    """A query that a request added, as registered. ``previous_plan``: the last plan version with
+    another query of the name.
     """
 
     name: str
     text: str
     dialect: str
     options: QueryOptions
-    before: int
+    previous_plan: int
     limits: str = ""
     owner: str = ""
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """An output that a request gave to a query of this name, for the epochs after ``begins`` up to
-    ``ends``, after which it was dropped.
+    """An output that a request gave to a query of this name, for the epochs after ``after_epoch``
+    up to ``last_epoch``, after which it was dropped.
     """
 
     query: str
-    to: OutputSpec
-    begins: int
-    ends: int = MAX
+    output: OutputSpec
+    after_epoch: int
+    last_epoch: int = MAX
 
 
 class StaticReplacement(msgspec.Struct, frozen=True):
-    """The content that a request gave a static graph: the name of the copy. ``before``: the names
-    of the program's content.
+    """The content that a request gave a static graph: the name of the copy. ``previous_files``: the
+    names of the program's content.
     """
 
     graph: str | None
     copy: str
-    before: list[str]
+    previous_files: list[str]
 
 
 class Named(msgspec.Struct, frozen=True):
     """A stream that was added while an engine ran. ``config``: its declaration (base64 of a setup's
     bytes). ``rows``: its rows come from Python, with these ``columns``. ``folder``: of its spool
-    ("": none). ``before``: the last plan version with another stream of the name.
+    ("": none). ``previous_plan``: the last plan version with another stream of the name.
     """
 
     name: str
     config: str
-    before: int
+    previous_plan: int
     rows: bool = False
     columns: list[str] = []
     folder: str = ""
@@ -156,12 +156,12 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class RemovedStream(msgspec.Struct, frozen=True):
-    """Removed streams of a name. ``declared``: the program's declaration of the one that must not
-    be added again ("": it may). ``folders``: of spools that no epoch will read again, once an epoch
-    without the stream is committed.
+    """Removed streams of a name. ``declaration``: the program's declaration of the one that must
+    not be added again ("": it may). ``folders``: of spools that no epoch will read again, once an
+    epoch without the stream is committed.
     """
 
-    declared: str = ""
+    declaration: str = ""
     folders: list[str] = []
 
 
@@ -175,19 +175,19 @@ class EndedQuery(msgspec.Struct, frozen=True):
 
 
 class Ledger(msgspec.Struct):
-    """The changes while engines ran: ``dropped`` has the identities of queries by name, ``left``
-    the removed streams, ``outputs`` those with undelivered results, ``over`` the program's queries
-    that have ended by themselves.
+    """The changes while engines ran: ``dropped_queries`` has the identities of queries by name,
+    ``removed_streams`` the removed streams, ``outputs`` those with undelivered results,
+    ``ended_queries`` the program's queries that have ended by themselves.
     """
 
-    added: list[Added] = []
-    dropped: dict[str, str] = {}
-    given: list[StaticReplacement] = []
-    streams: list[Named] = []
-    left: dict[str, RemovedStream] = {}
-    done: dict[str, Answer] = {}
+    added_queries: list[Added] = []
+    dropped_queries: dict[str, str] = {}
+    static_replacements: list[StaticReplacement] = []
+    added_streams: list[Named] = []
+    removed_streams: dict[str, RemovedStream] = {}
+    answers: dict[str, Answer] = {}
     outputs: list[Sent] = []
-    over: dict[str, EndedQuery] = {}
+    ended_queries: dict[str, EndedQuery] = {}
 
 
 class _Owned(msgspec.Struct, frozen=True):
@@ -198,16 +198,16 @@ class _Owned(msgspec.Struct, frozen=True):
 class Owners(msgspec.Struct, frozen=True):
     """The owners in the ledger: of the queries that requests added, and of the streams."""
 
-    added: list[_Owned] = []
-    streams: list[_Owned] = []
+    added_queries: list[_Owned] = []
+    added_streams: list[_Owned] = []
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """The process that runs the engine of a checkpoint; ``began`` in ms."""
+    """The process that runs the engine of a checkpoint; ``started_ms`` in ms."""
 
     pid: int
     host: str
-    began: int
+    started_ms: int
 
 
 class ServerReport(msgspec.Struct, frozen=True):
@@ -310,7 +310,7 @@ def take_answer(root: Path, name: str) -> Answer | None:
 
 def withdraw(root: Path, name: str) -> Answer | None:
     """Withdraws a request, under the checkpoint's lock. Returns its answer if it has been done."""
-    answer = take_answer(root, name) or read_ledger(root).done.get(name)
+    answer = take_answer(root, name) or read_ledger(root).answers.get(name)
     if answer is None:
         (root / FOLDER / f"{name}.json").unlink(missing_ok=True)
         content_path(root, name).unlink(missing_ok=True)

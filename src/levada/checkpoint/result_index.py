@@ -47,24 +47,24 @@ WAY = "run once without outputs and --keep: that gives up the results that were 
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An epoch with results. ``wall``: when it was published (ms). ``size``: the bytes of its
-    segments. ``shown``: due reports of queries that show empty ones. ``queries``: the first and the
-    last report of each, and their number. ``first``: the oldest epoch that is kept with it.
-    ``gone``: the ids of the last reports that were dropped with it. ``sizes``: the bytes of each
-    query's results, if these have a limit.
+    """An epoch with results. ``wall_ms``: when it was published (ms). ``segment_bytes``: the bytes
+    of its segments. ``shown``: due reports of queries that show empty ones. ``queries``: the first
+    and the last report of each, and their number. ``oldest_epoch``: the oldest epoch that is kept
+    with it. ``dropped_reports``: the ids of the last reports that were dropped with it.
+    ``result_bytes``: the bytes of each query's results, if these have a limit.
     """
 
     epoch: int
     plan: int
-    wall: int
-    size: int
+    wall_ms: int
+    segment_bytes: int
     segments: list[str]
     shown_reports: dict[str, list[int]]
     queries: dict[str, tuple[int, int, int]]
-    first: int = 0
-    gone: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    before: int = 0
+    oldest_epoch: int = 0
+    dropped_reports: dict[str, int] = {}
+    result_bytes: dict[str, int] = {}
+    previous_epoch: int = 0
 
     def last(self, query: str) -> int:
         """Returns the id of a query's last report: its time, or the epoch for an answer without a
@@ -141,10 +141,10 @@ class Index:
         if whole < size:
             _cut(self.root / FILE, whole)
         for entry in entries:
-            self.gone |= entry.gone
+            self.gone |= entry.dropped_reports
             self._add_entry(entry)
         self.newest = entries[-1].epoch if entries else 0
-        self._gone = self._drop_before(entries[-1].first if entries else 0)
+        self._gone = self._drop_before(entries[-1].oldest_epoch if entries else 0)
         for manifest in _manifests_behind(self.root, self.newest):
             self.add(manifest)
 
@@ -168,7 +168,10 @@ class Index:
         lost = {query: old.last(query) for old in gone for query in old.queries}
         self.gone |= lost
         entry = msgspec.structs.replace(
-            entry, first=self.entries[0].epoch, gone=lost, before=self.newest
+            entry,
+            oldest_epoch=self.entries[0].epoch,
+            dropped_reports=lost,
+            previous_epoch=self.newest,
         )
         self.entries[-1] = entry
         if self._gone > MAX_DROPPED_LINES + len(self.entries):
@@ -180,7 +183,9 @@ class Index:
 
     def _replace(self) -> None:
         """Writes the file anew, without the lines of dropped epochs."""
-        self.entries[0] = msgspec.structs.replace(self.entries[0], gone=self.gone, before=0)
+        self.entries[0] = msgspec.structs.replace(
+            self.entries[0], dropped_reports=self.gone, previous_epoch=0
+        )
         replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
         self._gone = 0
 
@@ -193,9 +198,9 @@ class Index:
 
     def _add_entry(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self._size += entry.size
+        self._size += entry.segment_bytes
         self._reports += _reports(entry)
-        self.sizes.update(entry.sizes)
+        self.sizes.update(entry.result_bytes)
 
     def _drop_excess(self) -> list[Entry]:
         """Drops epochs beyond the limits, but never the newest."""
@@ -204,7 +209,7 @@ class Index:
         for entry, following in pairwise(self.entries):
             if entry.epoch >= needed or not self._exceeds(entry, size, reports, now):
                 break
-            size -= entry.size
+            size -= entry.segment_bytes
             reports -= _reports(entry)
             least = following.epoch
         gone = self.entries[: _place(self.entries, least)]
@@ -214,7 +219,7 @@ class Index:
     def _exceeds(self, oldest: Entry, size: int, reports: int, now: int) -> bool:
         """Whether entries from this one on, with these sums, exceed the limits."""
         keep = self.keep
-        old = keep.age is not None and oldest.wall < now - keep.age
+        old = keep.age is not None and oldest.wall_ms < now - keep.age
         large = keep.size is not None and size > keep.size
         return old or large or (keep.reports is not None and reports > keep.reports)
 
@@ -224,15 +229,15 @@ class Index:
         if not self.entries or not self._exceeds(self.entries[0], self._size, self._reports, now):
             return False
         left = self.entries[_place(self.entries, self.needed()) :]
-        size = sum(entry.size for entry in left)
+        size = sum(entry.segment_bytes for entry in left)
         return bool(left) and self._exceeds(left[0], size, sum(map(_reports, left)), now)
 
     def _drop_before(self, epoch: int) -> int:
         n = _place(self.entries, epoch)
         for entry in self.entries[:n]:
-            self._size -= entry.size
+            self._size -= entry.segment_bytes
             self._reports -= _reports(entry)
-            self.sizes.subtract(entry.sizes)
+            self.sizes.subtract(entry.result_bytes)
         del self.entries[:n]
         return n
 
@@ -269,10 +274,10 @@ class Cursor:
         for entry in entries:
             if entry.epoch > self._last:
                 self._last = entry.epoch
-                self.first = max(self.first, entry.first)
+                self.first = max(self.first, entry.oldest_epoch)
                 new.append(entry)
         for entry in entries:
-            self.gone |= entry.gone
+            self.gone |= entry.dropped_reports
         return [entry for entry in new if entry.epoch >= self.first]
 
     def _read_more(self) -> list[Entry]:
@@ -331,7 +336,7 @@ def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], P
         manifest.segments,
         manifest.shown_reports,
         queries,
-        sizes=manifest.sizes,
+        result_bytes=manifest.result_bytes,
     )
 
 
@@ -365,7 +370,11 @@ def _line(entry: Entry) -> bytes:
 def indexed_epoch(root: Path) -> int:
     """Returns the epoch of the last line that the newest manifest names; 0: it names none."""
     numbers = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
-    return read_manifest(root / "manifests" / str(max(numbers))).indexed if numbers else 0
+    return (
+        read_manifest(root / "manifests" / str(max(numbers))).previous_indexed_epoch
+        if numbers
+        else 0
+    )
 
 
 def check_index(root: Path) -> None:
@@ -383,7 +392,7 @@ def check_index(root: Path) -> None:
 def kept_entries(root: Path) -> list[Entry]:
     """Returns the entries of the index. Raises ``CheckpointError`` if it is damaged."""
     entries = _read_whole(root)[0]
-    return [entry for entry in entries if entry.epoch >= entries[-1].first]
+    return [entry for entry in entries if entry.epoch >= entries[-1].oldest_epoch]
 
 
 def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
@@ -417,8 +426,10 @@ def _parse_lines(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
     while (end := data.find(b"\n", at)) >= 0 and (text := _text(data[at:end])) is not None:
         entry = msgspec.json.decode(text, type=Entry)
         if entry.epoch > line:  # an engine that was overtaken may have added what was there
-            if entry.before != line:
-                raise _damage_error(root, f"it lacks what was published in epoch {entry.before}")
+            if entry.previous_epoch != line:
+                raise _damage_error(
+                    root, f"it lacks what was published in epoch {entry.previous_epoch}"
+                )
             entries.append(entry)
             line = entry.epoch
         at = end + 1

@@ -94,7 +94,7 @@ class CheckedItem:
 
     item: Item
     size: int
-    wrong: str = ""
+    fault: str = ""
 
 
 @frozen
@@ -102,13 +102,13 @@ class Report:
     """The result for a checkpoint. ``running``: an engine was running on it."""
 
     epoch: int
-    found: tuple[CheckedItem, ...]
+    files: tuple[CheckedItem, ...]
     running: bool
 
     @property
     def damaged(self) -> list[CheckedItem]:
         """The files with a fault."""
-        return [f for f in self.found if f.wrong]
+        return [f for f in self.files if f.fault]
 
 
 def verify(root: Path, tell: Tell = lambda size: None) -> Report:
@@ -134,9 +134,9 @@ def verify(root: Path, tell: Tell = lambda size: None) -> Report:
 def _verify(root: Path, facts: Facts, tell: Tell, *, running: bool) -> Report:
     items = list(_items(root, facts))
     findings = [_look(root, item, tell) for item in items]
-    if running and any(f.wrong for f in findings):
+    if running and any(f.fault for f in findings):
         still = set(_items(root, facts))
-        findings = [f for f in findings if not f.wrong or f.item in still]
+        findings = [f for f in findings if not f.fault or f.item in still]
     epochs = [int(f.item.name.rsplit("/", 1)[1]) for f in findings if f.item.kind == "manifest"]
     return Report(max(epochs, default=0), tuple(findings), running)
 
@@ -180,21 +180,30 @@ def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
 
 def named_files(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     """Yields the files that a manifest names."""
-    for version in sorted({manifest.plan, *(h.plan for h in (*manifest.held, *manifest.rolled))}):
+    for version in sorted(
+        {
+            manifest.plan,
+            *(h.plan for h in (*manifest.waiting_results, *manifest.results_to_publish)),
+        }
+    ):
         yield from _of_plan(facts, version)
-    yield Item("groups", name_of(facts.id, manifest.groups))
+    yield Item("groups", name_of(facts.id, manifest.group_table_version))
     yield from _of_setup(root, manifest.setup)
     kinds = dict.fromkeys(manifest.slices.values(), "graph")
-    kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
-    kinds |= {name: "totals" for name, _ in manifest.totalled}
+    kinds |= {
+        name: "groups sent" for files in manifest.group_count_files.values() for name in files
+    }
+    kinds |= {name: "totals" for name, _ in manifest.total_files}
     if manifest.inventory:
         yield Item("names", manifest.inventory)
     with suppress(CheckpointError):  # reported when the inventory is checked
         files = names_of(root, manifest).files - {manifest.inventory}
         yield from (Item(kinds.get(name, "state"), name) for name in sorted(files))
-    segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
+    segments = [
+        s for h in (*manifest.waiting_results, *manifest.results_to_publish) for s in h.segments
+    ]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))
-    yield from (Item("letters", name) for _, name, _ in manifest.side)
+    yield from (Item("letters", name) for _, name, _ in manifest.letter_files)
     yield from (Item("positions", name) for name in logs_of(manifest.positions))
 
 
@@ -217,10 +226,10 @@ def intention_files(root: Path, facts: Facts, intention: EpochIntent) -> Iterato
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:
         yield from _of_plan(facts, intention.plan)
-    yield Item("groups", name_of(facts.id, intention.groups))
+    yield Item("groups", name_of(facts.id, intention.group_table_version))
     yield from _of_setup(root, intention.setup)
     if intention.replacement is not None:
-        yield from _of_setup(root, intention.replacement.before)
+        yield from _of_setup(root, intention.replacement.previous_setup)
 
 
 def _of_plan(facts: Facts, version: int) -> Iterator[Item]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
@@ -132,8 +132,8 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
     from levada.engine.status.status import read_status
 
     status = read_status(checkpoint)
-    costs = status.costs
-    if costs is None or not costs.last.epoch:
+    costs = status.epoch_costs
+    if costs is None or not costs.last_epoch.epoch:
         raise UsageError(
             f"The run on {checkpoint} has not told what its epochs cost.",
             hint="Run it with this version of Levada.",
@@ -144,15 +144,14 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
 
         pictures.write(picture, costs, pictures.read_flow(checkpoint), sent)
     if as_json:
-        where = {"placed": status.placed, "pinned": status.pinned, "sent": sent,
-                 "carried": status.carried}  # fmt: skip
-        details = {key: None if each is None else asdict(each) for key, each in where.items()}
-        ways = [asdict(edge) for edge in edges]
-        return _json({"stage": "placement", **asdict(costs), **details, "edges": ways})
+        document = {**msgspec.structs.asdict(costs), "stage": "placement", "edges": edges,
+                    "placement": status.placement, "cpu_pinning": status.cpu_pinning,
+                    "traffic": sent, "transport": status.transport}  # fmt: skip
+        return _json(msgspec.to_builtins(document, str_keys=True))
     lines = [*execution_status.sentences(costs), *places(status)]
     for table in execution_status.candidates(costs):
         lines += traffic_text.align(table)
-    if costs.parts:  # empty until an epoch is measured by parts
+    if costs.work_parts:  # empty until an epoch is measured by parts
         lines += traffic_text.align([execution_status.PART, *execution_status.rows(costs)])
     if edges:
         lines += traffic_text.align(edge_rows(edges), 3)
@@ -198,13 +197,13 @@ def _forms(app: App) -> Sequence[FormStatus]:
     # imported here: other stages do not load the data path
     from levada.engine.status.status import read_status
 
-    return read_status(folder).forms
+    return read_status(folder).join_strategies
 
 
 def _measured_text(one: FormStatus) -> str:
     return (
-        f"{one.join} of the run: {one.form}; one step costs {one.one_step:,} us of CPU an epoch, "
-        f"two at a time {one.two_at_a_time:,}; changed {one.changed} times."
+        f"{one.join} of the run: {one.strategy}; one step costs {one.one_step_cpu_us:,} us of CPU "
+        f"an epoch, two at a time {one.two_at_a_time_cpu_us:,}; changed {one.changes} times."
     )
 
 

@@ -60,7 +60,7 @@ class Waiting:
     def __call__(self, progress: Progress) -> None:
         """Shows the present step of the start."""
         if self._status is not None:
-            self._status.update(f"[dim]{progress.awaits or STARTING}[/dim]")
+            self._status.update(f"[dim]{progress.waiting_for or STARTING}[/dim]")
 
     @property
     def shown(self) -> bool:
@@ -145,7 +145,7 @@ class After:
         if not progress.epochs and not self._made and self._waiting.shown:
             self._waiting(progress)
             return
-        self._say(progress.awaits)
+        self._say(progress.waiting_for)
         self._waiting.clear()
         if not self._made:
             self._made, self._show = True, self._make()

@@ -117,7 +117,7 @@ def _check_added(checkpoint: str | None) -> None:
     # imported here: a run with queries does not need it
     from levada.checkpoint.request_files import read_ledger
 
-    if not read_ledger(folder_of(checkpoint)).added:
+    if not read_ledger(folder_of(checkpoint)).added_queries:
         message = f"There is no query, and none was added to the checkpoint {checkpoint}."
         raise UsageError(message, hint=hint)
 

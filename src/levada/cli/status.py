@@ -6,11 +6,10 @@ first two work while an engine runs.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -18,28 +17,28 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.checkpoint import verify as store
+from levada.checkpoint.executor_affinity import AffinityStats
 from levada.checkpoint.leadership.rollback import rollback as back
 from levada.checkpoint.leadership.rollback import rollback_hint
-from levada.connectors.ingest.static_load_report import Loaded
+from levada.checkpoint.manifest import Preferences
+from levada.checkpoint.rebalance_report import Decision, RebalanceReport
 from levada.connectors.ingest.static_load_report import describe_load as read_of
-from levada.core.event_time import MAX, MIN, instant
+from levada.core.event_time import MAX, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms
 from levada.engine.placement.cpu_pinning import describe_pinning
 from levada.engine.placement.edge_transport import describe_transport
 from levada.engine.status.execution_status import lessons, sentences
 from levada.engine.status.join_strategy_status import FormStatus
-from levada.engine.status.rebalance_status import BalanceStatus, DecisionStatus
 from levada.engine.status.sharing_status import RelaxedStatus
 from levada.engine.status.status import (
-    ExecutorsStatus,
-    PlacedStatus,
     QueryStatus,
     Status,
     read_status,
 )
+from levada.engine.status.status_document import status_document
 from levada.engine.status.stream_remarks import remarks
-from levada.engine.status.summary import table
+from levada.engine.status.summary import StreamCounts, table
 
 CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
 
@@ -48,7 +47,8 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
     """Prints the status of a checkpoint, as tables or as JSON."""
     checkpoint_status = read_status(checkpoint)
     if as_json:
-        print(json.dumps(tell(checkpoint_status), indent=2, ensure_ascii=False))
+        document = status_document(checkpoint, checkpoint_status, time.time())
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         Console().print(show(checkpoint_status))
 
@@ -63,7 +63,7 @@ def verify(checkpoint: Path) -> None:
         report = store.verify(checkpoint, lambda size: bar.advance(task, size))
     Console().print(show_report(report))
     for damage in report.damaged:
-        print(damage.wrong)
+        print(damage.fault)
     mended = any(damage.item.kind not in store.OF_NO_MANIFEST for damage in report.damaged)
     if mended and not report.running and (way := rollback_hint(checkpoint)):
         print(way)
@@ -84,11 +84,11 @@ def rollback(checkpoint: Path, to: int | None) -> None:
 
 def show_report(report: store.Report) -> RenderableType:
     """Returns the result of a check as a table, a row for each kind of file."""
-    kinds = dict.fromkeys(f.item.kind for f in report.found)
+    kinds = dict.fromkeys(f.item.kind for f in report.files)
     rows = []
     for kind in kinds:
-        files = [f for f in report.found if f.item.kind == kind]
-        wrong = sum(bool(f.wrong) for f in files)
+        files = [f for f in report.files if f.item.kind == kind]
+        wrong = sum(bool(f.fault) for f in files)
         size = sum(f.size for f in files)
         rows.append((kind, str(len(files)), f"{size:,}", str(wrong) if wrong else "-"))
     running = ", an engine is running on it" if report.running else ""
@@ -96,139 +96,80 @@ def show_report(report: store.Report) -> RenderableType:
     return Group(Text(f"after epoch {report.epoch:,}{running}"), table(heads, rows))
 
 
-def tell(status: Status) -> dict[str, object]:
-    """Returns the status as JSON-able values. A watermark is in ms, null before any element, "end"
-    after the last.
-    """
-    streams = {
-        name: {
-            "watermark": _time(s.watermark),
-            "elements": s.elements,
-            "triples": s.triples,
-            "late": s.late,
-            "dead": s.dead,
-            "overtaken": s.overtaken,
-            "gone": s.gone,
-            "replaced": s.replaced,
-            "nulls": s.nulls,
-            "unit": s.unit,
-            "reasons": s.reasons,
-            "behind": s.behind,
-            "added": name in status.added,
-        }
-        for name, s in status.streams.items()
-    }
-    queries = [asdict(q) | {"watermark": _time(q.watermark)} for q in status.queries]
-    return {
-        "epoch": status.epoch,
-        "ended": status.ended,
-        "streams": streams,
-        "queries": queries,
-        "suspended": status.suspended,
-        "over": status.over,
-        "goes_over": list(status.goes_over),
-        "relaxed": [asdict(one) for one in status.relaxed],
-        "forms": [asdict(one) for one in status.forms],
-        "outputs": [asdict(output) for output in status.outputs],
-        "placed": None if status.placed is None else asdict(status.placed),
-        "pinned": None if status.pinned is None else asdict(status.pinned),
-        "active": None if status.active is None else asdict(status.active),
-        "lost": status.lost,
-        "standby": [asdict(one) for one in status.standby],
-        "away": [asdict(one) for one in status.away],
-        "clock": status.clock,
-        "balance": None if status.balance is None else asdict(status.balance),
-        "carried": None if status.carried is None else asdict(status.carried),
-        "static": None if status.static is None else _read(status.static),
-        "executors": None if status.executors is None else asdict(status.executors),
-        "epochs": None if status.costs is None else asdict(status.costs),
-        "token_faults": status.token_faults,
-    }
-
-
-def _read(static: Loaded) -> dict[str, object]:
-    """Returns the load of static data as JSON-able values; ``imprints`` is the number of new
-    imprint files.
-    """
-    return msgspec.structs.asdict(static) | {"imprints": len(static.imprints)}
-
-
-def _time(ms: int) -> int | str | None:
-    return None if ms <= MIN else "end" if ms >= MAX else ms
-
-
 def show(status: Status) -> RenderableType:
     """Returns the status for people: tables of streams, queries, patterns and charges, and
     remarks.
     """
-    end = ", ended" if status.ended else ""
-    streams = [
-        (
-            name,
-            f"{s.elements:,}",
-            f"{s.triples:,}",
-            f"{s.late:,}",
-            f"{s.dead:,}",
-            instant(s.watermark),
-        )
-        for name, s in status.streams.items()
-    ]
+    end = ", ended" if status.has_ended else ""
+    streams = [(name, *_stream_counts(s)) for name, s in status.streams.items()]
     queries = [(q.name, f"{q.results:,}", instant(q.watermark), _next(q)) for q in status.queries]
     parts: list[RenderableType] = [
         Text(f"after epoch {status.epoch:,}{end}"),
         *map(Text, drivers(status)),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
-        *map(Text, [f"Added while an engine ran: {', '.join(status.added)}."] * bool(status.added)),
+        *(Text(f"{name} was added while an engine ran.") for name in status.runtime_streams),
         *map(Text, remarks(status.streams)),
-        *(Text(f"{one.why.rstrip('.')}, since {instant(one.since)}.") for one in status.away),
-        *map(Text, [status.clock] * bool(status.clock)),
+        *(
+            Text(f"{one.reason.rstrip('.')}, since {instant(one.since_ms)}.")
+            for one in status.unavailable_streams
+        ),
+        *map(Text, [status.clock_step] * bool(status.clock_step)),
         table(("query", "results", "watermark", "next report"), queries),
     ]
     parts.append(table(CHARGE_HEADS, [(q.name, *_charges(q)) for q in status.queries]))
     for q in status.queries:
         if q.patterns:
-            rows = [
-                (p.text, p.stream, "not counted" if p.matched is None else f"{p.matched:,}")
-                for p in q.patterns
-            ]
+            rows = [(p.text, p.stream, _count_text(p.matched_triples)) for p in q.patterns]
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
-        if q.why:
-            parts.append(Text(f"{q.name}: {q.why}"))
+        if q.reason:
+            parts.append(Text(f"{q.name}: {q.reason}"))
     parts += [Text(sentence) for sentence in (*describe_sharing(status), *ends(status))]
-    parts += [Text(why) for why in status.suspended.values()]
-    parts += [Text(f"{name}: goes over to other operators.") for name in status.goes_over]
+    parts += [Text(why) for why in status.suspended_queries.values()]
+    parts += [Text(f"{name}: goes over to other operators.") for name in status.migrating_queries]
     if status.outputs:
-        outs = [(o.query, o.to, f"{o.behind:,}", _oldest_text(o)) for o in status.outputs]
+        outs = [(o.query, o.target, f"{o.pending_reports:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _output_text(output)]
-    if status.relaxed:
+    if status.relaxed_joins:
         heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
-        parts.append(table(heads, [_pattern_counts(one) for one in status.relaxed]))
-    if status.forms:
+        parts.append(table(heads, [_pattern_counts(one) for one in status.relaxed_joins]))
+    if status.join_strategies:
         heads = ("join", "of", "form", "changed", "one step, us", "two at a time, us")
-        parts.append(table(heads, [_join_forms(one) for one in status.forms]))
-    parts += [Text(read_of(one)) for one in [status.static] if one is not None]
+        parts.append(table(heads, [_join_forms(one) for one in status.join_strategies]))
+    parts += [Text(read_of(one)) for one in [status.static_load] if one is not None]
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]
     if status.balance is not None:
         parts += _balance(status.balance)
-    if status.costs is not None:
-        parts += [Text(sentence) for sentence in sentences(status.costs)]
+    if status.epoch_costs is not None:
+        parts += [Text(sentence) for sentence in sentences(status.epoch_costs)]
     return Group(*parts)
+
+
+def _stream_counts(counts: StreamCounts) -> tuple[str, ...]:
+    """Returns the cells of a stream: its counts, and its watermark."""
+    numbers = (counts.elements, counts.triples, counts.late, counts.dead_letters)
+    return *(f"{number:,}" for number in numbers), instant(counts.watermark)
+
+
+def _count_text(count: int | None) -> str:
+    return "not counted" if count is None else f"{count:,}"
 
 
 def _charges(query: QueryStatus) -> tuple[str, ...]:
     """Returns the charges of a query: CPU seconds, rows of its operators, bytes of state."""
     kept = "-" if query.state_bytes is None else f"{query.state_bytes:,}"
-    return f"{query.cpu_seconds:,.2f}", f"{query.rows:,}", kept
+    return f"{query.cpu_seconds:,.2f}", f"{query.input_rows:,}", kept
 
 
 def describe_sharing(status: Status) -> Iterator[str]:
     """Yields a sentence for each query that shares operators with others."""
     for query in status.queries:
-        if query.shares:
-            partners = ", ".join(f"{one.operator} with {one.queries - 1:,}" for one in query.shares)
+        if query.shared_operators:
+            partners = ", ".join(
+                f"{one.operator} with {one.queries - 1:,}" for one in query.shared_operators
+            )
             yield f"{query.name}: shares {partners}."
 
 
@@ -237,119 +178,128 @@ def ends(status: Status) -> Iterator[str]:
     for query in status.queries:
         if query.until is not None:
             yield f"{query.name}: reports until {instant(query.until)}, and leaves then."
-    for name, until in status.over.items():
+    for name, until in status.ended_queries.items():
         yield f"{name}: has ended, as it said, with its reports until {instant(until)}."
 
 
 def drivers(status: Status) -> Iterator[str]:
     """Yields sentences about the driver at work and its troubles, and about standbys."""
-    if (at := status.active) is not None:
-        yield f"At work: process {at.pid} on {at.host}, since {instant(at.since)}."
-    if status.lost:
-        yield status.lost
+    if (at := status.active_driver) is not None:
+        yield f"At work: process {at.pid} on {at.host}, since {instant(at.since_ms)}."
+    if status.lost_tasks:
+        yield status.lost_tasks
     if status.token_faults:
         lines = "1 line" if status.token_faults == 1 else f"{status.token_faults:,} lines"
         yield f"The server does not take {lines} of its file of tokens; its log says why."
-    for one in status.standby:
-        yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
+    for one in status.standby_drivers:
+        yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since_ms)}."
 
 
 def _pattern_counts(one: RelaxedStatus) -> tuple[str, ...]:
-    numbers = (one.given, one.made, one.wanted, one.picked)
-    return one.join, *(f"{number:,}" for number in numbers), f"{one.work:.2f}"
+    numbers = (one.input_rows, one.joined_pairs, one.needed_pairs, one.picked_rows)
+    return one.join, *(f"{number:,}" for number in numbers), f"{one.work_ratio:.2f}"
 
 
 def _join_forms(one: FormStatus) -> tuple[str, ...]:
-    numbers = (one.changed, one.one_step, one.two_at_a_time)
-    return one.join, ", ".join(one.queries), one.form, *(f"{number:,}" for number in numbers)
+    numbers = (one.changes, one.one_step_cpu_us, one.two_at_a_time_cpu_us)
+    return one.join, ", ".join(one.queries), one.strategy, *(f"{number:,}" for number in numbers)
 
 
-def _oldest_text(output: OutputStatus) -> str:
-    return "-" if output.oldest is None else instant(output.oldest)
+def _oldest(output: OutputStatus) -> str:
+    return "-" if output.oldest_pending_ms is None else instant(output.oldest_pending_ms)
 
 
 def _output_text(output: OutputStatus) -> Iterator[str]:
     """Yields why an output is behind, and whether the intake waits for it."""
     if output.note:
         yield output.note
-    if output.why:
-        yield output.why
-    if output.holds:
-        yield f"The intake waits until {output.to} has taken more: it is behind by what is kept."
+    if output.reason:
+        yield output.reason
+    if output.blocks_intake:
+        why = "it is behind by what is kept"
+        yield f"The intake waits until {output.target} has taken more: {why}."
 
 
 def places(status: Status) -> Iterator[str]:
     """Yields sentences about the placement, the transport of blobs between tasks, and the
     processors of tasks.
     """
-    if status.placed is not None:
-        yield describe_placement(status.placed)
-        yield from lessons(status.placed.lessons)
-    yield from describe_transport(status.carried)
-    if (bound := status.pinned) is not None:
+    if status.placement is not None:
+        yield describe_placement(status.placement)
+        yield from lessons(status.placement.learning_steps)
+    yield from describe_transport(status.transport)
+    if (bound := status.cpu_pinning) is not None:
         yield f"Tasks are bound by {bound.name}: {describe_pinning(bound.places)}."
 
 
-def describe_placement(status: PlacedStatus) -> str:
+def describe_placement(status: Preferences) -> str:
     """Describes the state of a placement in a sentence or two.
 
-    >>> describe_placement(PlacedStatus("p.json", 2))
+    >>> describe_placement(Preferences("p.json", 2))
     'Placed by p.json: no task has run on executors yet.'
-    >>> status = PlacedStatus("p.json", 2, 9, 1, 13, 100, ("executor_h_0", ""), predicted=0.12)
+    >>> status = Preferences("p.json", 2, 9, 1, 13, 100, ["executor_h_0", ""], predicted_share=0.12)
     >>> describe_placement(status)  # doctest: +ELLIPSIS
     'Placed by p.json on 2 machines: 9 tasks, ...from others, predicted 12.0%. Machine 0 is ...'
     """
-    if not status.wanted:
+    if not status.preferred_tasks:
         return f"Placed by {status.name}: no task has run on executors yet."
-    share = status.remote / status.read if status.read else 0.0
-    said = f", predicted {status.predicted:.1%}" if status.predicted >= 0 else ""
+    share = status.remote_bytes / status.read_bytes if status.read_bytes else 0.0
+    said = f", predicted {status.predicted_share:.1%}" if status.predicted_share >= 0 else ""
     at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(status.executors))
     return (
-        f"Placed by {status.name} on {status.machines} machines: {status.wanted:,} tasks, "
-        f"{status.missed:,} elsewhere; {share:.1%} of their bytes from others{said}. "
+        f"Placed by {status.name} on {status.machines} machines: {status.preferred_tasks:,} tasks, "
+        f"{status.displaced_tasks:,} elsewhere; {share:.1%} of their bytes from others{said}. "
         f"Machine {'; '.join(at)}."
     )
 
 
-def executors(status: ExecutorsStatus) -> str:
+def executors(status: AffinityStats) -> str:
     """Describes the executors, and whether partitions stay on theirs.
 
-    >>> executors(ExecutorsStatus(4, 4, 200, 197))
+    >>> executors(AffinityStats(200, 197, 4, 4))
     'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
     """
     head = f"Executors: {status.executors:,}, with {status.cores:,} cores"
-    if not status.tasks:
+    if not status.recurring_tasks:
         return f"{head}."
-    share = f"{status.stayed / status.tasks:.1%} of {status.tasks:,} stage tasks"
+    stayed = status.same_executor_tasks / status.recurring_tasks
+    share = f"{stayed:.1%} of {status.recurring_tasks:,} stage tasks"
     return f"{head}; {share} ran where they did in the epoch before."
 
 
-def _balance(balance: BalanceStatus) -> Iterator[RenderableType]:
+def _balance(balance: RebalanceReport) -> Iterator[RenderableType]:
     """Yields the loads of the last round, and the latest decisions."""
     yield Text(
         f"Balance after epoch {balance.epoch - 1:,}: {balance.partitions} partitions, the busiest "
         f"took {balance.ratio:g} times the mean."
     )
-    if balance.overloaded:
+    if balance.is_overloaded:
         yield Text("Overloaded: too few partitions have time, and there may be no more.")
-    if balance.remark:
-        yield Text(balance.remark)
+    if balance.imbalance_reason:
+        yield Text(balance.imbalance_reason)
     loads = [
-        (str(p.partition), p.kind, f"{p.occupancy:.2f}", _ms(p.seconds), _ms(p.cpu), f"{p.rows:,}")
+        (
+            str(p.partition),
+            p.kind,
+            f"{p.occupancy:.2f}",
+            _ms(p.seconds),
+            _ms(p.cpu_seconds),
+            f"{p.input_rows:,}",
+        )
         for p in balance.loads
     ]
     yield table(("partition", "is a", "full", "ms an epoch", "CPU ms", "rows"), loads)
     decided = [
         (
             f"{d.epoch:,}",
-            d.what,
+            d.action,
             f"{d.groups:,}",
-            f"{d.before:g}",
-            f"{d.expected:g}",
+            f"{d.ratio_before:g}",
+            f"{d.expected_ratio:g}",
             _seen_text(d),
-            d.why,
+            d.reason,
         )
-        for d in balance.decided
+        for d in balance.decisions
     ]
     if decided:
         heads = ("from epoch", "what", "groups", "busiest by mean", "expected", "seen", "why")
@@ -360,12 +310,12 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:,.1f}"
 
 
-def _seen_text(decision: DecisionStatus) -> str:
-    return "-" if decision.seen is None else f"{decision.seen:g}"
+def _seen_text(decision: Decision) -> str:
+    return "-" if decision.measured_ratio is None else f"{decision.measured_ratio:g}"
 
 
 def _next(q: QueryStatus) -> str:
     if q.watermark >= MAX:
         return "-"
-    held = f", held back by {q.holds_back}" if q.holds_back else ""
+    held = f", held back by {q.blocking_stream}" if q.blocking_stream else ""
     return (instant(q.next_report) if q.next_report is not None else "at the next change") + held

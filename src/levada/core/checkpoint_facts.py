@@ -10,7 +10,7 @@ from levada.core.checksum_messages import ALTERED
 from levada.core.checksummed_files import unseal
 from levada.errors import CheckpointError, unreadable
 
-FORMAT = 24
+FORMAT = 25
 _UPGRADE = (
     "Install the version that wrote it and run it with --once, which publishes all results. "
     "Then start this version with an empty folder: docs/upgrade.md."

@@ -79,7 +79,7 @@ class Requests:
         # the queries that the program registered before the start
         self._program_queries: frozenset[str] = frozenset()
         self._replaced: list[str] = []  # by the program's queries of the same names
-        self._restored = tuple(self._ledger.added)  # by this start
+        self._restored = tuple(self._ledger.added_queries)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
         self._folder, self._are_waiting = WatchedFolder(f"{self._root}/{FOLDER}"), False
@@ -96,7 +96,7 @@ class Requests:
             self._remove_ended()
             self._register_added()
         there = set(list_requests(self._root))
-        self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
+        self._ledger.answers = {i: a for i, a in self._ledger.answers.items() if i in there}
         if once:
             self._registry.check_work()
 
@@ -106,7 +106,7 @@ class Requests:
         """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, str] = {}
-        for name, identity in ledger.dropped.items():  # readers are before their makers
+        for name, identity in ledger.dropped_queries.items():  # readers are before their makers
             if name in queries and queries[name].identity == identity:
                 try:
                     self._registry.remove(name)
@@ -118,8 +118,8 @@ class Requests:
                     "levada add takes it in again."
                 )
                 warnings.warn(message, stacklevel=2)
-        if kept != ledger.dropped:
-            ledger.dropped = kept
+        if kept != ledger.dropped_queries:
+            ledger.dropped_queries = kept
             write_ledger(self._root, ledger)
 
     def _remove_ended(self) -> None:
@@ -128,29 +128,29 @@ class Requests:
         """
         ledger, queries = self._ledger, self._registry.queries
         kept: dict[str, EndedQuery] = {}
-        for name, over in ledger.over.items():  # readers are before their makers
+        for name, over in ledger.ended_queries.items():  # readers are before their makers
             if name in queries and _identity_hash(queries[name].identity) == over.identity:
                 try:
                     self._registry.remove(name)
                 except UsageError:
                     continue  # another query reads it now, and it reports nothing
                 kept[name] = over
-        if kept != ledger.over:
-            ledger.over = kept
+        if kept != ledger.ended_queries:
+            ledger.ended_queries = kept
             write_ledger(self._root, ledger)
 
     def _register_added(self) -> None:
         """Registers the queries that requests added. Warns about those that cannot be registered
         now, and leaves them out. Queries of the program have no owner.
         """
-        queries, added = self._registry.queries, self._ledger.added
+        queries, added = self._registry.queries, self._ledger.added_queries
         others = [a for a in added if a.name in queries and not _is_same_query(a, queries[a.name])]
         kept = [replace(a, owner="") if a.name in queries else a for a in added if a not in others]
         if kept != added:
-            self._ledger.added = kept
+            self._ledger.added_queries = kept
             self._replaced = [each.name for each in others]
             write_ledger(self._root, self._ledger)
-        for each in self._ledger.added:  # makers are before their readers
+        for each in self._ledger.added_queries:  # makers are before their readers
             if each.name not in queries:
                 asked = QueryRequest(each.text, each.name, each.dialect, each.options)
                 try:
@@ -166,16 +166,19 @@ class Requests:
         """
         self._statics.place()
         kept = []
-        for replacement in self._ledger.given:
+        for replacement in self._ledger.static_replacements:
             copy = self._statics.folder / replacement.copy
-            if self._statics.names(replacement.graph) == replacement.before and copy.exists():
+            if (
+                self._statics.names(replacement.graph) == replacement.previous_files
+                and copy.exists()
+            ):
                 self._statics.replace(_lines(copy.read_bytes()), replacement.graph, None)
                 kept.append(replacement)
         self._write_replacements(kept)
 
     def _write_replacements(self, kept: list[StaticReplacement]) -> None:
-        if kept != self._ledger.given:
-            self._ledger.given = kept
+        if kept != self._ledger.static_replacements:
+            self._ledger.static_replacements = kept
             write_ledger(self._root, self._ledger)
 
     # -- between epochs --
@@ -193,21 +196,21 @@ class Requests:
         statics = self._statics  # content that the program replaced is no longer the ledger's
         with self._registry.lock:  # the program's threads write the ledger's streams
             self._write_replacements(
-                [g for g in self._ledger.given if statics.names(g.graph) == [g.copy]]
+                [g for g in self._ledger.static_replacements if statics.names(g.graph) == [g.copy]]
             )
             self._finish_outputs(last)
             if not self._folder.may_have_changed(now) and not self._are_waiting:
                 return []
             self._taken = list_requests(self._root)
             self._are_waiting = bool(self._taken)
-            new = [name for name in self._taken if name not in self._ledger.done]
+            new = [name for name in self._taken if name not in self._ledger.answers]
             requests = {name: read_request(self._root, name) for name in new}
             there = self._registry.queries
             valid_requests = [r for r in requests.values() if ahead and r is not None]
             planned = [r for r in valid_requests if r.add or r.drop in there]
             for name, request in requests.items():
                 if request not in planned:
-                    self._ledger.done[name] = self._execute(request, last)
+                    self._ledger.answers[name] = self._execute(request, last)
             if len(planned) < len(new):
                 self._write_ledger()
             return planned
@@ -225,16 +228,18 @@ class Requests:
         if not gone:
             return
         names = {query.name for query in gone}
-        asked = names & {added.name for added in ledger.added}
-        ledger.added = [added for added in ledger.added if added.name not in names]
+        asked = names & {added.name for added in ledger.added_queries}
+        ledger.added_queries = [added for added in ledger.added_queries if added.name not in names]
         for query in gone:
             plan = query.lifetime.query
             if query.name not in asked and plan is not None:
-                ledger.over[query.name] = EndedQuery(_identity_hash(query.identity), plan.until)
+                ledger.ended_queries[query.name] = EndedQuery(
+                    _identity_hash(query.identity), plan.until
+                )
             self._outputs.end(query.name, last.epoch)
-        others = [name for name in ledger.over if name not in self._program_queries]
+        others = [name for name in ledger.ended_queries if name not in self._program_queries]
         for name in others[: max(len(others) - MOST_OVER, 0)]:
-            del ledger.over[name]
+            del ledger.ended_queries[name]
         write_ledger(self._root, ledger)
         self._outputs.follow()
 
@@ -253,16 +258,16 @@ class Requests:
         try:
             if request is None:
                 raise UsageError("The request cannot be read: it is cut short or altered.")
-            if last.ended:
+            if last.has_ended:
                 raise UsageError("The streams have ended; no report would see this request.")
             self._check_owner(request)
             if request.content is not None:
                 return self._replace_static(request.id, request.content.graph)
-            if request.stream is not None:
-                return self._add_stream(request.stream)
-            if request.leave:
-                self._streams.remove(request.leave, asked=True)
-                return Answer([f"{request.leave}: taken away after epoch {last.epoch:,}"])
+            if request.add_stream is not None:
+                return self._add_stream(request.add_stream)
+            if request.remove_stream:
+                self._streams.remove(request.remove_stream, asked=True)
+                return Answer([f"{request.remove_stream}: taken away after epoch {last.epoch:,}"])
             if request.drop and request.add:
                 return self._replace(request, last)
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
@@ -278,31 +283,35 @@ class Requests:
                 return Answer([], str(error), notes, error.exit_code, errno=ours)
             case OSError():
                 refused = str(unwritable_error(self._root, error))
-                return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
+                return Answer(refusal=refused, exit_code=1, errno=error.errno or -1)
             case RecursionError():
                 return self._refusal(too_large(""))
             case OutOfMemoryError():
                 refused = f"To plan the query takes more than {MAX_BYTES >> 20:,} MB of memory."
-                return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
+                return Answer(refusal=f"{refused}\nWrite a simpler text.", exit_code=2)
             case OutOfTimeError():
                 refused = f"To plan the query takes more than {MAX_CPU_SECONDS:g} s of CPU time."
-                return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
+                return Answer(refusal=f"{refused}\nWrite a simpler text.", exit_code=2)
             case _:
                 kind = type(error).__name__
                 refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
-                return Answer(refused=refused, exit_code=1, errno=-1)
+                return Answer(refusal=refused, exit_code=1, errno=-1)
 
     def _check_owner(self, request: Request) -> None:
         """Raises ``UsageError`` if the request removes something that another token added."""
-        ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
-        owners = [s.owner for s in ledger.streams if s.name == request.leave]
+        ledger, queries, name = (
+            self._ledger,
+            self._registry.queries,
+            request.drop or request.remove_stream,
+        )
+        owners = [s.owner for s in ledger.added_streams if s.name == request.remove_stream]
         if request.drop:
-            added = [a for a in ledger.added if a.name == name]
+            added = [a for a in ledger.added_queries if a.name == name]
             owners = [
                 a.owner for a in added if name not in queries or _is_same_query(a, queries[name])
             ]
-        if request.only and name and request.only not in owners:
-            raise UsageError(f"The token {request.only} has not added {name}.")
+        if request.required_owner and name and request.required_owner not in owners:
+            raise UsageError(f"The token {request.required_owner} has not added {name}.")
 
     def _replace_static(self, name: str, graph: str | None) -> Answer:
         """Replaces the content of a static graph from the next epoch on."""
@@ -310,19 +319,23 @@ class Requests:
         if not path.exists():
             raise UsageError("The request has lost what it brought.")
         lines = _lines(read_sealed(path))
-        before = next((g.before for g in ledger.given if g.graph == graph), None)
+        before = next(
+            (g.previous_files for g in ledger.static_replacements if g.graph == graph), None
+        )
         program = self._statics.names(graph) if before is None else before
         self._statics.replace(lines, graph, None)
         (copy,) = self._statics.names(graph)
-        others = [replacement for replacement in ledger.given if replacement.graph != graph]
-        ledger.given = [*others, StaticReplacement(graph, copy, program)]
+        others = [
+            replacement for replacement in ledger.static_replacements if replacement.graph != graph
+        ]
+        ledger.static_replacements = [*others, StaticReplacement(graph, copy, program)]
         which = "the default graph" if graph is None else f"<{graph}>"
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
 
     def _add_stream(self, asked: NewStream) -> Answer:
         """Adds a stream from the next epoch on."""
         name = check_stream_name(asked.name)
-        self._streams.add(name, asked.path, asked.said, asked=True, owner=asked.owner)
+        self._streams.add(name, asked.path, asked.options, asked=True, owner=asked.owner)
         return Answer([f"{name}: added, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
@@ -330,11 +343,13 @@ class Requests:
 
     def _register_request(self, request: Request, registry: Registry) -> list[Registered]:
         """Registers all queries of a request, or none."""
-        batch = [QueryRequest(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
+        batch = [
+            QueryRequest(q.text, q.name, q.dialect, options_of(q.options)) for q in request.add
+        ]
         for query in request.add:
             limits = QueryLimits.parse(check_limits(query.limits))
             check_state(limits, registry.planning.sharing)
-        return self._register(batch, registry, {query.name: query.to for query in request.add})
+        return self._register(batch, registry, {query.name: query.outputs for query in request.add})
 
     def _note_added(
         self, request: Request, registered: Sequence[Registered], last: Manifest
@@ -342,10 +357,10 @@ class Requests:
         """Records the registered queries of a request in the ledger."""
         said = {query.name: query for query in request.add}
         for query in registered:
-            self._outputs.add(query, said[query.name].to, last)
+            self._outputs.add(query, said[query.name].outputs, last)
         # an earlier query of a name may have stayed there, since a start could not run it
-        others = [added for added in self._ledger.added if added.name not in said]
-        self._ledger.added = others + [
+        others = [added for added in self._ledger.added_queries if added.name not in said]
+        self._ledger.added_queries = others + [
             Added(
                 r.name, r.text, r.dialect, r.options, last.plan, check_limits(said[r.name].limits),
                 said[r.name].owner,
@@ -353,20 +368,20 @@ class Requests:
             for r in _makers_first(registered, self._registry)
         ]  # fmt: skip
         for query in registered:
-            self._ledger.dropped.pop(query.name, None)
+            self._ledger.dropped_queries.pop(query.name, None)
         return Answer(added=[query.name for query in registered])
 
     def _replace(self, request: Request, last: Manifest) -> Answer:
         """Drops a query and adds others, or leaves everything unchanged."""
         old = self._registry.get(request.drop)
         ledger = self._ledger
-        before = list(ledger.added), dict(ledger.dropped)
+        before = list(ledger.added_queries), dict(ledger.dropped_queries)
         outputs, went = self._outputs.restore_point, set(self._registry.dropped)
         self._drop(request.drop, last)
         try:
             return self._add(request, last)
         except BaseException:
-            ledger.added, ledger.dropped = before
+            ledger.added_queries, ledger.dropped_queries = before
             self._outputs.restore_point = outputs
             self._registry.bring_back(old)
             self._registry.dropped |= went
@@ -400,7 +415,7 @@ class Requests:
     def _drop(self, name: str, last: Manifest) -> Answer:
         """Removes a query, or the record of a query that this run does not have."""
         registry, ledger = self._registry, self._ledger
-        kept = {*read_suspended(self._root), *(added.name for added in ledger.added)}
+        kept = {*read_suspended(self._root), *(added.name for added in ledger.added_queries)}
         if name in registry.queries or name not in kept:
             query = registry.get(name)
             registry.remove(name)
@@ -411,14 +426,14 @@ class Requests:
 
     def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
         """Records in the ledger that a query is dropped."""
-        self._ledger.dropped.pop(query.name, None)
-        self._ledger.dropped[query.name] = query.identity
+        self._ledger.dropped_queries.pop(query.name, None)
+        self._ledger.dropped_queries[query.name] = query.identity
         return self._note_not_added(query.name, last)
 
     def _note_not_added(self, name: str, last: Manifest) -> Answer:
         """Records in the ledger that a query is not added any more."""
         ledger = self._ledger
-        ledger.added = [added for added in ledger.added if added.name != name]
+        ledger.added_queries = [added for added in ledger.added_queries if added.name != name]
         lines = [f"{name}: dropped after epoch {last.epoch:,}"]
         lines += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
         return Answer(lines)
@@ -462,7 +477,7 @@ class Requests:
                         query = self._registry.get(request.drop)
                         dropped = self._note_dropped(query, last)
                         answer = answer if request.add else dropped
-                self._ledger.done[request.id] = answer
+                self._ledger.answers[request.id] = answer
                 self._taken.append(request.id)
             if trial.added:
                 self._registry.take_over(trial.registry)
@@ -475,7 +490,7 @@ class Requests:
         """Answers the executed requests, once the plan includes them."""
         for name in self._taken:
             with self._registry.lock:
-                answer = self._ledger.done.pop(name, None)
+                answer = self._ledger.answers.pop(name, None)
             if answer is not None:
                 put_answer(self._root, name, self._with_added_lines(answer))
         self._taken = []
@@ -501,7 +516,7 @@ class Requests:
 
     def lower_limits(self, limits: QueryLimits) -> dict[str, QueryLimits]:
         """Returns the limits of added queries, where these are lower than the general limits."""
-        said = {a.name: a.limits for a in self._ledger.added if a.limits}
+        said = {a.name: a.limits for a in self._ledger.added_queries if a.limits}
         return {
             name: QueryLimits.parse(text, limits.rows).tightened_by(limits)
             for name, text in said.items()
@@ -512,7 +527,7 @@ class Requests:
         the last plan, of this version.
         """
         replaced, self._restored = self._restored, ()
-        return {added.name for added in replaced if version <= added.before}
+        return {added.name for added in replaced if version <= added.previous_plan}
 
     def forget(self, dropped: Collection[str], last: Manifest) -> None:
         """Forgets queries that the program itself has removed or registered again since requests
@@ -521,17 +536,17 @@ class Requests:
         ledger, queries = self._ledger, self._registry.queries
         left = [
             a
-            for a in ledger.added
+            for a in ledger.added_queries
             if a.name not in dropped or (a.name in queries and _is_same_query(a, queries[a.name]))
         ]
-        gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
-        over = {n: o for n, o in ledger.over.items() if n not in queries}
-        before = len(ledger.added), len(ledger.dropped), len(ledger.over)
+        gone = {n: i for n, i in ledger.dropped_queries.items() if n not in queries}
+        over = {n: o for n, o in ledger.ended_queries.items() if n not in queries}
+        before = len(ledger.added_queries), len(ledger.dropped_queries), len(ledger.ended_queries)
         if (len(left), len(gone), len(over)) != before:
-            for added in ledger.added:
+            for added in ledger.added_queries:
                 if added not in left:
                     self._outputs.end(added.name, last.epoch)
-            ledger.added, ledger.dropped, ledger.over = left, gone, over
+            ledger.added_queries, ledger.dropped_queries, ledger.ended_queries = left, gone, over
             write_ledger(self._root, ledger)
             self._outputs.follow()
 

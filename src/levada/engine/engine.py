@@ -496,7 +496,7 @@ class Engine:
         """Waits until the epochs end (``once``, or ``stop``). Raises the engine's failure."""
         return self._driver is None or self._driver.await_end(timeout)
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Waits for the start and the end without a thread, as ``await_end()`` for asyncio. Raises
         the engine's failure.
         """
@@ -562,7 +562,7 @@ class Engine:
         watermarks, and the stream that holds queries back.
         """
         if self._driver is None:
-            return Progress(0, 0, 0, 0.0, awaits=STARTING)
+            return Progress(0, 0, 0, 0.0, waiting_for=STARTING)
         return progress_of_run(self._driver)
 
     def status(self) -> Status:

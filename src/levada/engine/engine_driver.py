@@ -139,7 +139,8 @@ class Driver:
         self._full = False  # there may be a backlog
         self._replan_at_stop = False  # a query of the plan has been suspended
         streams = self._registry.streams
-        configs = [streams[n] for n in checkpoint.order_streams(streams, self.streams.ledger.left)]
+        removed = self.streams.ledger.removed_streams
+        configs = [streams[n] for n in checkpoint.order_streams(streams, removed)]
         self._spools.start(once=tempo.once)
         once, keep_open = tempo.once, tempo.keep_open
         sourcing = SourceCoordinator(configs, checkpoint.root, once=once, keep_open=keep_open)
@@ -306,7 +307,7 @@ class Driver:
         changes, last = list[Request](), self.last
         busy = self._ahead.has_trial  # also one that just ended; the next call adopts it
         if not busy:
-            goes_on = self.epochs.plan is not None and not last.ended and not self.once
+            goes_on = self.epochs.plan is not None and not last.has_ended and not self.once
             changes = self._requests.take(last, ahead=goes_on)
         wanted = self.publication.has_changed_outputs
         if self._registry.changed or (
@@ -453,7 +454,7 @@ class Driver:
         with registry.lock:
             self.publication.follow(epochs.last, registry.lifetime_of)
             self.suspended.compare(registry.queries)
-        if epochs.last.ended:
+        if epochs.last.has_ended:
             self._catalog.restore_lifetimes(self.suspended.without(registry.queries), epochs.last)
             return
         self._replan_at_stop = False
@@ -523,8 +524,8 @@ class Driver:
         the run had ended.
         """
         last = self.last
-        if last.ended or not self._tempo.once:
-            return last.ended
+        if last.has_ended or not self._tempo.once:
+            return last.has_ended
         sourcing = self.epochs.sourcing
         return (
             sourcing.keep_open
@@ -553,7 +554,7 @@ class Driver:
         return False
 
     def _is_small(self, intention: EpochIntent) -> bool:
-        static = intention.static or intention.replacement is not None
+        static = intention.reads_static or intention.replacement is not None
         return (
             sum(r.elements for r in intention.references) <= MOST_HERE
             and sum(r.size for r in intention.references) <= MOST_BYTES_HERE
@@ -587,7 +588,7 @@ class Driver:
 
     def _run_noted(self, intention: EpochIntent, before: Manifest) -> bool | PendingPublication:
         """Runs an epoch (``run_epoch``), while the operators at work are recorded."""
-        self._awaits = STATIC if intention.static and self._statics.files else ""
+        self._awaits = STATIC if intention.reads_static and self._statics.files else ""
         rest, suspended, began = None, False, time.process_time()
         try:
             rest = self.epochs.run(intention)

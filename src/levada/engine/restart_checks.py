@@ -99,7 +99,7 @@ def _changes(
     root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
 ) -> Iterator[tuple[str, list[OptionChange]]]:
     """Yields the streams whose options differ from those in the last epoch, with the changes."""
-    setup = None if last is not None and last.ended else _last_setup(root, last)
+    setup = None if last is not None and last.has_ended else _last_setup(root, last)
     before = {} if setup is None else {config.name: config for config in setup.streams}
     for config in configs:
         if config.name not in before or config.name in strangers:
@@ -114,7 +114,7 @@ def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
     """
     with suppress(CheckpointError, msgspec.MsgspecError):
         ahead = msgspec.json.decode(read_sealed(root / OPEN_INTENT), type=EpochIntent)
-        goes_on = ahead.deadly if last is None else ahead.epoch > last.epoch
+        goes_on = ahead.crashing_splits if last is None else ahead.epoch > last.epoch
         if goes_on and ahead.setup:
             return load_setup(str(root / ahead.setup))
     return load_setup(str(root / last.setup)) if last is not None and last.setup else None
@@ -127,7 +127,7 @@ def note_of_ended(
     no results; "" if they have not ended. Raises an error if the input has grown.
     """
     last = checkpoint.last
-    if last is None or not last.ended:
+    if last is None or not last.has_ended:
         return ""
     for config in sourcing.configs:
         check_grown(sourcing.sources[config.name], sourcing.whole_position(last.positions, config))
@@ -156,7 +156,7 @@ def discard_incompatible_state(
         read = {c.name: c for c in checkpoint.setup(ahead.setup).streams}
     except (CheckpointError, msgspec.MsgspecError):
         return  # the run reports the fault
-    if ahead.deadly:  # its poison input was identified, and is skipped
+    if ahead.crashing_splits:  # its poison input was identified, and is skipped
         return
     asked = {name: query.identity for name, query in queries.items()}
     if known != asked or read != {c.name: c for c in configs}:

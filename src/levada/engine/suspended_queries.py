@@ -32,29 +32,30 @@ MAX_SHOWN = 200
 
 
 class Suspension(msgspec.Struct):
-    """The reason for which a query is suspended. ``identity``: that of the query. ``most``: the
-    value of ``limit`` at the suspension; ``own``: it was lower than the general one. ``limit`` is
-    "" after a failure. ``absent``: the current or last run does not have this query.
+    """The reason for which a query is suspended. ``identity``: that of the query. ``limit_value``:
+    the value of ``limit`` at the suspension; ``is_query_limit``: it was lower than the general one.
+    ``limit`` is "" after a failure. ``is_absent``: the current or last run does not have this
+    query.
     """
 
     identity: str
-    why: str
-    most: int = msgspec.field(name="most_rows")
+    cause: str
+    limit_value: int = msgspec.field(name="most_rows")
     limit: str = "rows"
-    own: bool = False
-    absent: bool = False
+    is_query_limit: bool = False
+    is_absent: bool = False
 
     @property
     def reason(self) -> str:
         """Returns the reason of the suspension, and whether the query is part of the run."""
-        return f"It is not part of this run. {self.why}" if self.absent else self.why
+        return f"It is not part of this run. {self.cause}" if self.is_absent else self.cause
 
     def is_lifted(self, limits: QueryLimits) -> bool:
         """Returns whether the current limit is higher or was removed."""
         if not self.limit:
             return False
         now: int = getattr(limits, self.limit)
-        return not now or now > self.most
+        return not now or now > self.limit_value
 
 
 @dataclass
@@ -136,10 +137,10 @@ class Suspended:
 
     def compare(self, queries: Mapping[str, Registered]) -> None:
         """Records which suspended queries are not part of this run."""
-        absent = {name for name, kept in self.queries.items() if kept.absent}
+        absent = {name for name, kept in self.queries.items() if kept.is_absent}
         if absent != (now := self.queries.keys() - queries.keys()):
             for name in absent ^ now:
-                self.queries[name].absent = name in now
+                self.queries[name].is_absent = name in now
             self._write()
 
     def _write(self) -> None:
@@ -161,23 +162,22 @@ def describe_suspension(name: str, suspension: Suspension) -> str:
     'The query pairs is suspended. It makes too man'
     """
     limit = suspension.limit
-    if suspension.absent:
+    if suspension.is_absent:
         return (
             f"The query {name} was suspended in a run before, and is not part of this one. "
-            f"{suspension.why} To forget it: levada drop {name}."
+            f"{suspension.cause} To forget it: levada drop {name}."
         )
     if not limit:
         return (
-            f"The query {name} is suspended, the others go on. {suspension.why} "
+            f"The query {name} is suspended, the others go on. {suspension.cause} "
             "To try it once more, take it out and add it again."
         )
-    if suspension.own:
-        return (
-            f"The query {name} is suspended. {suspension.why} Take the query out and ask for less."
-        )
+    if suspension.is_query_limit:
+        remedy = "Take the query out and ask for less."
+        return f"The query {name} is suspended. {suspension.cause} {remedy}"
     option = "--max-rows" if limit == "rows" else f"--limits {limit}=N"
     return (
-        f"The query {name} is suspended. {suspension.why} Start again with a higher limit "
+        f"The query {name} is suspended. {suspension.cause} Start again with a higher limit "
         f"({option}), or take the query out and ask for less."
     )
 

@@ -152,8 +152,8 @@ class EpochRunner:
         """
         last, plan = self.last, self.plan
         # a stop does not catch up on late reports, and until they are made nothing depends on them
-        says = bool(last.held or self.again or (plan and plan.made and not last.behind))
-        if plan is None or last.ended or (flush and not says):
+        says = bool(last.waiting_results or self.again or (plan and plan.made and not last.behind))
+        if plan is None or last.has_ended or (flush and not says):
             return None
         last = carry_over(last, plan.streams)
         wall, began = self.wall(), self.elapsed()  # before the sources are looked at
@@ -201,7 +201,7 @@ class EpochRunner:
             finished,
             self.plan_is_new,
             self.sourcing.has_ending_streams
-            and all(s.ended for i, s in enumerate(states) if i not in unread),
+            and all(s.has_ended for i, s in enumerate(states) if i not in unread),
             flush,
             setup,
             replacement,
@@ -209,17 +209,19 @@ class EpochRunner:
             gone,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
-            groups=self.checkpoint.tables.version_for_epoch(last.epoch + 1, plan),
+            group_table_version=self.checkpoint.tables.version_for_epoch(last.epoch + 1, plan),
             slices=self.slices,
-            balanced=self.balancing.news if self.balancing is not None else None,
-            resized=self.degrees.news,
+            balance=self.balancing.news if self.balancing is not None else None,
+            partition_decision=self.degrees.news,
         )
 
     def _is_due(self, wall: int, *, flush: bool) -> bool:
         """Whether an epoch is due without new input."""
         last = self.last
-        wanted = bool(last.held or self.again) if flush else self.plan_is_new or last.behind
-        return wanted or is_due(last.held, self._due, wall)
+        wanted = (
+            bool(last.waiting_results or self.again) if flush else self.plan_is_new or last.behind
+        )
+        return wanted or is_due(last.waiting_results, self._due, wall)
 
     def setup(self) -> str:
         """Returns the present streams and static files, saved in the checkpoint."""
@@ -278,7 +280,7 @@ class EpochRunner:
         self.checkpoint.commit(manifest)
         self._has_run = True
         self.loads.commit()
-        self.sourcing.acknowledge_reported_files(intention.overtaken, intention.gone)
+        self.sourcing.acknowledge_reported_files(intention.late_files, intention.deleted_files)
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
         self.limit = self.limit.for_next_epoch(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
@@ -293,7 +295,7 @@ class EpochRunner:
             job = self._split(intention, context)
             outcomes = self._run_tasks(job)  # read, exchange, evaluate, report
         except SourceError as error:
-            if error.stream or not (intention.static and self._has_run):
+            if error.stream or not (intention.reads_static and self._has_run):
                 raise
             raise EvaluationError(str(error)) from error  # of a query that came since the start
         self._publication_thread.join()  # before due results are looked up
@@ -303,7 +305,7 @@ class EpochRunner:
                 manifest = self._manifest(intention, context, outcomes)
         except BaseException as error:
             raise_failure(error)
-        manifest.side += letters_of(context, intention)
+        manifest.letter_files += letters_of(context, intention)
         return manifest
 
     def fails_to_intend(self, version: int, *, flush: bool) -> bool:
@@ -373,7 +375,7 @@ class EpochRunner:
         epoch, began = self._decided
         if self.admission.delay and epoch == intention.epoch:
             choice, ways = self.pace.choice, self.pace.ways(here=self.pace.here)
-            self.admission.see(choice.elements, self.elapsed() - began, choice.took, ways)
+            self.admission.see(choice.elements, self.elapsed() - began, choice.measured_ms, ways)
 
     def _hurries(self, intention: EpochIntent) -> bool:
         """Whether there was more input than an epoch reads, or the run reads all input and ends."""
@@ -397,7 +399,7 @@ class EpochRunner:
         interval = float(self._decided[1] - self._began_before) if decided else 0.0
         budget = max(self.admission.budget, 1.0) if self.admission.delay else 0.0
         homes = homes_of(self.executor)
-        if homes is None or homes.stats.executors < 2 or self.pace.choice.way != SPREAD:
+        if homes is None or homes.stats.executors < 2 or self.pace.choice.mode != SPREAD:
             return Pressure(interval, budget)
         share = 1 - 1 / homes.stats.executors
         return Pressure(interval, budget, lambda: share * self.checkpoint.names.bytes * MOVE)
@@ -419,25 +421,25 @@ class EpochRunner:
         self.checkpoint.check_follows(intention.epoch)
         plan = self.load_plan(intention.plan)
         # the state belongs to another table
-        moved = bool(names.state) and last.groups != intention.groups
+        moved = bool(names.state) and last.group_table_version != intention.group_table_version
         return EpochContext(
             intention.epoch,
             str(self.checkpoint.root),
             self._plan_file(intention.plan),
             self.checkpoint.facts.seed,
-            intention.wall,
-            tables.load(intention.groups).partitions,
-            tables.file(intention.groups),
+            intention.wall_ms,
+            tables.load(intention.group_table_version).partitions,
+            tables.file(intention.group_table_version),
             intention.streams,
             names.state,
             f"{self.checkpoint.root}/{intention.setup}",
             self._shared_streams(plan),
-            intention.static,
+            intention.reads_static,
             self._with_full_path(intention.replacement),
             intention.until,
             self.limits.all,
             intention.slicing.groups,
-            tables.file(last.groups) if moved else "",
+            tables.file(last.group_table_version) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.by_query),
             self.placed is not None,
@@ -457,7 +459,7 @@ class EpochRunner:
         if replacement is None:
             return None
         return msgspec.structs.replace(
-            replacement, before=str(self.checkpoint.root / replacement.before)
+            replacement, previous_setup=str(self.checkpoint.root / replacement.previous_setup)
         )
 
     def load_plan(self, version: int) -> Plan:
@@ -473,13 +475,15 @@ class EpochRunner:
         pressure = self._pressure(intention)
         formats = self.sourcing.message_formats
         choice = self.pace.decide(references, stages, context.partitions, pressure, formats=formats)
-        fused = choice.way == ONE
+        fused = choice.mode == ONE
         light = fused and self.pace.is_light
         alone = fused or self.pace.here  # then a second reader shortens nothing
         readers = (1 if alone else choice.readers) if self.placed is None else context.partitions
-        payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
-        if intention.static or intention.replacement is not None:
-            plan, last = self.load_plan(intention.plan), intention.ended
+        payloads = bundles(
+            references, readers, apart=bool(context.counted_groups), placed=self.placed
+        )
+        if intention.reads_static or intention.replacement is not None:
+            plan, last = self.load_plan(intention.plan), intention.has_ended
             static = self.loads.payloads(context, plan, self.executor, last=last)
             fused, light = fused and len(static) == 1, False
             payloads += static
@@ -495,7 +499,9 @@ class EpochRunner:
         plan = self.load_plan(intention.plan)
         last = carry_over(self.last, plan.streams)
         controls, done = decode_outcomes(outcomes, intention.references, plan)
-        self._passing += [name for outcome in done if not outcome.stage for name in outcome.gone]
+        self._passing += [
+            name for outcome in done if not outcome.stage for name in outcome.unneeded_files
+        ]
         counts = epoch_totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = query_totals.update_totals(
             context.root, plan, last, intention.epoch, counts
@@ -510,33 +516,42 @@ class EpochRunner:
             intention.positions,
             records,
             segments=[d.segment for d in done if d.segment],
-            side=[s for c in controls for s in c.side],
+            letter_files=[s for c in controls for s in c.letter_files],
             counts=counts,
             totals=added,
             shown_reports={q: t for d in done for q, t in d.shown_reports.items()},
-            ended=intention.ended and all(r.known <= r.watermark for r in records.values()),
-            rows_in=sum(d.rows_in for d in done),
-            hits=epoch_totals.hits(plan, last, controls),
-            results=last.results + counts.solutions, totalled=totalled,
-            latest=derived_streams.latest(plan, last, counts),
-            rows_state=sum(d.rows_state for d in done), setup=intention.setup,
-            groups=intention.groups, balanced=intention.balanced or last.balanced,
-            bound=self.bound, pieces=pieces,
+            has_ended=intention.has_ended
+            and all(r.complete_until <= r.watermark for r in records.values()),
+            input_rows=sum(d.input_rows for d in done),
+            pattern_matches=epoch_totals.hits(plan, last, controls),
+            results=last.results + counts.solutions, total_files=totalled,
+            last_reports=derived_streams.latest(plan, last, counts),
+            state_rows=sum(d.state_rows for d in done), setup=intention.setup,
+            group_table_version=intention.group_table_version,
+            balance=intention.balance or last.balance,
+            cpu_pinning=self.bound, measured_splits=pieces,
         )  # fmt: skip
         if self.balancing is not None:
-            self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
+            self.balancing.see(done, context, manifest.balance, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         record_placement(manifest, last, self.placed, self.tally, done)
         tell_executors(manifest, last, self.executor, done)
         self.admission.room.see(intention.references, done)
-        manifest.sizes, manifest.crowded = (
+        manifest.result_bytes, manifest.excess_state_rows = (
             epoch_totals.sizes(done),
             epoch_totals.count_excess_rows(done, self.limits),
         )
         tell_counts(manifest, last, done, plan)
-        manifest.costs = self.degrees.costs(intention, done, last, self.admission.status)
-        hold(manifest, last.held, self._due, intention.wall, context.root, flush=intention.flush)
-        manifest.loaded = self.loads.record_load(context, done, last.loaded)
+        manifest.epoch_costs = self.degrees.costs(intention, done, last, self.admission.status)
+        hold(
+            manifest,
+            last.waiting_results,
+            self._due,
+            intention.wall_ms,
+            context.root,
+            flush=intention.flush,
+        )
+        manifest.static_load = self.loads.record_load(context, done, last.static_load)
         self.checkpoint.names.follow(
             manifest, done, auxiliary_files(manifest) | self.loads.needed_files
         )

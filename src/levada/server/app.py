@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import fields
 from functools import partial, wraps
 from typing import Any
 
@@ -21,6 +22,7 @@ from levada.checkpoint.request_files import (
     read_server_report,
     write_server_report,
 )
+from levada.engine.status.status import Status
 from levada.errors import CheckpointError, LevadaError
 from levada.server import openapi, page, query_routes, result_routes, status_routes
 from levada.server.app_state import ServerState, check_role, off_loop
@@ -42,9 +44,10 @@ THREADS = 32  # enough, on few processors too, beside requests that plan or wait
 LOOK = 1.0  # s between two reads of the file of tokens
 PLAIN = "text/plain"
 STATUS = (
-    "epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away",
-    "token_faults", "clock",
-)  # fmt: skip
+    *(each.name for each in fields(Status) if each.name not in status_routes.ADMIN_FIELDS),
+    "epoch_age_seconds",
+    "engine",
+)
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")
 WORDS = (
@@ -78,7 +81,7 @@ WAYS = (
         Role.PUSH,
         takes=BODIES,
         gives=(202,),
-        tells=("stream", "rows", "again"),
+        tells=("stream", "rows", "is_repeated"),
         heads=("Idempotency-Key", "Levada-Watermark"),
     ),
     ApiRoute(
@@ -95,7 +98,7 @@ WAYS = (
         "/streams/{stream:path}",
         stream_routes.delete_stream,
         Role.REGISTER,
-        tells=("stream", "told"),
+        tells=("stream", "messages"),
     ),
     ApiRoute("GET", "/queries", query_routes.list_queries, tells=("queries",)),
     ApiRoute(
@@ -112,7 +115,7 @@ WAYS = (
         WORDS,
         QUERY,
         (200, 201),
-        tells=("name", "results"),
+        tells=("name", "results_url"),
         heads=("If-Match",),
         refuses=("to",),
     ),
@@ -121,7 +124,7 @@ WAYS = (
         "/queries/{query}",
         query_routes.delete_query,
         Role.REGISTER,
-        tells=("name", "told"),
+        tells=("name", "messages"),
         heads=("If-Match",),
     ),
     ApiRoute(
@@ -147,14 +150,14 @@ WAYS = (
         static_routes.put_static,
         Role.ADMIN,
         takes=tuple(TAKES),
-        tells=("graph", "told"),
+        tells=("graph", "messages"),
     ),
     ApiRoute(
         "DELETE",
         "/static/{graph:path}",
         static_routes.delete_static,
         Role.ADMIN,
-        tells=("graph", "told"),
+        tells=("graph", "messages"),
     ),
     ApiRoute(  # clients of SPARQL send other parameters, too
         "GET", "/sparql", sparql_routes.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
@@ -186,9 +189,9 @@ WAYS = (
         tells=("ok", "errors", "warnings"),
     ),
     ApiRoute(
-        "GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "more")
+        "GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "has_more")
     ),
-    ApiRoute("GET", "/explain", topology, asks=("most",), answers="topology"),
+    ApiRoute("GET", "/explain", topology, asks=("max_nodes",), answers="topology"),
     ApiRoute(
         "POST", "/explain", query_routes.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN
     ),

@@ -30,6 +30,7 @@ USUAL = 20
 FILES = 64
 TAIL = 1 << 20  # bytes
 LONGEST = 500  # characters of a letter's text, and of its reason
+COUNTS = {"dead": "dead_letters", "late": "late"}
 KINDS = {"dead": Letter.DEAD, "late": Letter.LATE}
 ELSEWHERE = "They are not in the checkpoint: the engine writes them below its --out."
 
@@ -74,14 +75,16 @@ def _answer(server: ServerState, wanted: LetterFilter) -> dict[str, Any]:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
     folder = server.settings.letters or server.settings.root
     newest_letters = newest(folder, wanted)
-    said = {name: {"dead": c.dead, "late": c.late} for name, c in counts.items()}
+    said = {name: {"dead_letters": c.dead_letters, "late": c.late} for name, c in counts.items()}
     asked = [said[n] for n in said if wanted.stream in ("", n)]
-    away = not newest_letters.letters and any(c[kind] for c in asked for kind in wanted.kinds)
+    away = not newest_letters.letters and any(
+        c[COUNTS[kind]] for c in asked for kind in wanted.kinds
+    )
     return {
         "counts": said,
         "letters": newest_letters.letters,
-        "more": newest_letters.more,
-        "told": ELSEWHERE if away and not newest_letters.more else "",
+        "has_more": newest_letters.more,
+        "message": ELSEWHERE if away and not newest_letters.more else "",
     }
 
 

@@ -17,11 +17,11 @@ from starlette.responses import Response
 
 from levada.checkpoint.request_files import Answer, QuerySpec
 from levada.checkpoint.request_files import Request as Wish
-from levada.core.event_time import MAX, MIN
 from levada.core.names import check_query_name
 from levada.engine.query_request import QueryRequest
 from levada.engine.status.request_client import RefusedError, ask, new_id
 from levada.engine.status.status import QueryStatus, read_status
+from levada.engine.status.status_document import watermark_value
 from levada.errors import CheckpointError
 from levada.language.dialects.detect import DIALECTS
 from levada.language.sparql.parser import words
@@ -80,23 +80,15 @@ def _query_fields(server: ServerState, text: Text, state: QueryStatus | None) ->
         "name": text.name,
         "dialect": text.dialect,
         "text": text.text,
-        "results": f"{_place(text.name)}/results",
+        "results_url": f"{_place(text.name)}/results",
         "state": "suspended" if text.suspended else "running",
         "last_report": server.archive.last(text.name, text.since),
     }
     if text.suspended:
-        return fields | {"why": text.suspended}
+        return fields | {"reason": text.suspended}
     if state is None:
         return fields
-    said = asdict(state)
-    said["solutions"] = said.pop("results")
-    said["watermark"] = time_of(state.watermark)
-    return fields | {k: v for k, v in said.items() if k != "name"}
-
-
-def time_of(ms: int) -> int | str | None:
-    """Converts an instant for JSON: ms, null before the first element, "end" after the last."""
-    return None if ms <= MIN else "end" if ms >= MAX else ms
+    return fields | asdict(state) | {"watermark": watermark_value(state.watermark)}
 
 
 async def put_query(request: Request) -> Response:
@@ -128,10 +120,17 @@ async def _put(request: Request, server: ServerState, asked: QueryRequest) -> Re
     owners, token = Owners(server.settings.root, server.coming), token_of(request)
     with owners.adding(token, name, server.facts.now().texts, limits_of(request)):
         replaced = name if there is not None else ""
-        wish = Wish(new_id(), [_query_spec(asked, request)], replaced, only=only_of(token))
+        wish = Wish(
+            new_id(), [_query_spec(asked, request)], replaced, required_owner=only_of(token)
+        )
         answer, warned = await _ask_engine(request, wish, asked)
         made = await _await_query(server, asked)
-    said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results", **warned}
+    said = {
+        "name": name,
+        "messages": answer.messages,
+        "results_url": f"{_place(name)}/results",
+        **warned,
+    }
     tag = {"ETag": made.etag} if made is not None else {}
     return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
 
@@ -164,9 +163,9 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
         _check_match(name, there, match)
     token = token_of(request)
     Owners(server.settings.root, server.coming).check_own(token, name)
-    answer, _ = await _ask_engine(request, Wish(new_id(), drop=name, only=only_of(token)))
+    answer, _ = await _ask_engine(request, Wish(new_id(), drop=name, required_owner=only_of(token)))
     await _await_query(server, None, name)
-    return Json({"name": name, "told": answer.told})
+    return Json({"name": name, "messages": answer.messages})
 
 
 async def _parse_request(request: Request) -> QueryRequest:
@@ -233,7 +232,7 @@ async def _ask_engine(
         wish = replace(wish, add=[replace(each, tree=tree) for each in wish.add])
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
-    if answer.refused:
+    if answer.refusal:
         raise RefusedError(answer)
     return answer, warned
 

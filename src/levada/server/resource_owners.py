@@ -40,8 +40,8 @@ class Owners:
 
     def _read(self) -> dict[str, str]:
         owners = read_owners(self._root)
-        queries = {one.name: one.owner for one in owners.added}
-        return queries | {stream_key(one.name): one.owner for one in owners.streams}
+        queries = {one.name: one.owner for one in owners.added_queries}
+        return queries | {stream_key(one.name): one.owner for one in owners.added_streams}
 
     @contextmanager
     def adding(

@@ -207,4 +207,4 @@ def _no_result_reason(server: ServerState, name: str) -> str:
         status = read_status(server.settings.root)
     except CheckpointError:
         return "The engine has had no epoch yet."
-    return next((query.why for query in status.queries if query.name == name), "")
+    return next((query.reason for query in status.queries if query.name == name), "")

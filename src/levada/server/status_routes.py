@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,13 +19,19 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.push_spool import is_pushed
 from levada.core.event_time import MAX, MIN
 from levada.engine.status.status import QueryStatus, Status, read_status
+from levada.engine.status.status_document import (
+    age_seconds,
+    epoch_age_seconds,
+    status_document,
+    watermark_value,
+)
 from levada.errors import CheckpointError
 from levada.server.app_state import ServerState, off_loop, state_of, token_of
 from levada.server.problem_json import Json, Problem, without_paths
-from levada.server.query_routes import time_of
 from levada.server.security.tokens import Role
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+ADMIN_FIELDS = ("active_driver", "standby_drivers", "placement", "cpu_pinning", "lost_tasks")
 MAX_CHARGED = 1000
 """Queries whose charges ``/metrics`` reports."""
 Sample = tuple[dict[str, str], float]
@@ -48,11 +53,14 @@ async def health(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    """Returns the status as ``levada status --json`` does, and whether an engine runs."""
+    """Returns the status as ``levada status --json`` does, and whether an engine runs. Fields that
+    name machines need the role admin.
+    """
     server = state_of(request)
-    return Json(
-        await off_loop(lambda: _status_fields(server)) | {"token_faults": _token_faults(request)}
-    )
+    fields = await off_loop(lambda: _status_fields(server))
+    if not token_of(request).may(Role.ADMIN):
+        fields = {name: value for name, value in fields.items() if name not in ADMIN_FIELDS}
+    return Json(fields | {"token_faults": _token_faults(request)})
 
 
 def _token_faults(request: Request) -> int:
@@ -68,36 +76,9 @@ def _status_fields(server: ServerState) -> dict[str, Any]:
             raise
         message = without_paths(error.message, server.settings.root)
         raise Problem(503, message, headers={"Retry-After": "1"}) from None
-    streams = {
-        name: {**asdict(counts), "watermark": time_of(counts.watermark)}
-        for name, counts in checkpoint_status.streams.items()
-    }
-    queries = [asdict(q) | {"watermark": time_of(q.watermark)} for q in checkpoint_status.queries]
-    return {
-        "epoch": checkpoint_status.epoch,
-        "ended": checkpoint_status.ended,
-        "engine": "running" if engine_runs(server.settings.root) else "stopped",
-        "age": _age(server.settings.root, checkpoint_status.epoch),
-        "streams": streams,
-        "queries": queries,
-        "suspended": checkpoint_status.suspended,
-        "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in checkpoint_status.outputs],
-        "away": [asdict(one) | {"age": _since(one.since)} for one in checkpoint_status.away],
-        "clock": checkpoint_status.clock,
-    }
-
-
-def _since(wall: int | None) -> float | None:
-    """Returns the seconds since an instant of the clock in ms."""
-    return None if wall is None else round(max(time.time() - wall / 1000, 0.0), 3)
-
-
-def _age(root: Path, epoch: int) -> float | None:
-    """Returns the seconds since an epoch's commit."""
-    with suppress(OSError):
-        committed = os.stat(root / "manifests" / str(epoch)).st_mtime
-        return round(max(time.time() - committed, 0.0), 3)
-    return None
+    document = status_document(server.settings.root, checkpoint_status, time.time())
+    runs = engine_runs(server.settings.root)
+    return document | {"engine": "running" if runs else "stopped"}
 
 
 async def streams(request: Request) -> Response:
@@ -127,10 +108,10 @@ def _streams(server: ServerState) -> Iterator[dict[str, Any]]:
         if name in configs:
             fields |= _config(configs[name])
         else:
-            fields["made"] = True
+            fields["is_derived"] = True
         if name in counts:
             said = asdict(counts[name])
-            fields |= said | {"watermark": time_of(counts[name].watermark)}
+            fields |= said | {"watermark": watermark_value(counts[name].watermark)}
         yield fields
 
 
@@ -141,7 +122,7 @@ def _config(config: StreamConfig) -> dict[str, Any]:
         "element": config.element,
         "time": config.time,
         "lateness": config.lateness,
-        "pushed": is_pushed(config),
+        "accepts_rows": is_pushed(config),
         "schema": dict(config.columns) if config.tabular else None,
     }
 
@@ -181,7 +162,8 @@ def exposition(server: ServerState, answered: dict[int, int], token_faults: int 
 
 def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
     yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(status.epoch))])
-    age = _age(root, status.epoch)
+    now = time.time()
+    age = epoch_age_seconds(root, status.epoch, now)
     if age is not None:
         help_text = "Seconds since the last epoch."
         yield from _metric("levada_epoch_age_seconds", help_text, "gauge", [({}, age)])
@@ -189,7 +171,7 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
         ("elements", "Elements that were read."),
         ("triples", "Triples that were read."),
         ("late", "Elements below the watermark."),
-        ("dead", "Dead letters."),
+        ("dead_letters", "Dead letters."),
     ):
         counts = status.streams.items()
         samples = [({"stream": name}, float(getattr(c, field))) for name, c in counts]
@@ -202,9 +184,12 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
     yield from _metric(
         "levada_stream_watermark_seconds", "How far a stream is complete.", "gauge", marks
     )
-    away = [({"stream": one.stream}, _since(one.since) or 0.0) for one in status.away]
+    away = [
+        ({"stream": one.stream}, age_seconds(one.since_ms, now) or 0.0)
+        for one in status.unavailable_streams
+    ]
     help_text = "Seconds since the source of a stream has not answered, while it does not."
-    yield from _metric("levada_stream_away_seconds", help_text, "gauge", away)
+    yield from _metric("levada_stream_unavailable_seconds", help_text, "gauge", away)
     results = [({"query": q.name}, float(q.results)) for q in status.queries]
     yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
     query_marks = [
@@ -214,19 +199,19 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
         "levada_query_watermark_seconds", "How far a query is.", "gauge", query_marks
     )
     yield from _query_metrics(status.queries)
-    off = [({"query": name}, 1.0) for name in status.suspended]
+    off = [({"query": name}, 1.0) for name in status.suspended_queries]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
 
 
 def _query_metrics(queries: Sequence[QueryStatus]) -> Iterator[str]:
     """Yields the charges of the queries with most CPU time."""
     worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
-    for name, help_text, field in (
-        ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),
-        ("operator_rows", "Rows that its operators were given.", "rows"),
-        ("state_bytes", "Bytes of state, its part of shared operators too.", "state_bytes"),
+    for name, help_text in (
+        ("cpu_seconds", "CPU seconds, its part of shared operators too."),
+        ("input_rows", "Input rows of its operators."),
+        ("state_bytes", "Bytes of state, its part of shared operators too."),
     ):
-        values = [(q.name, getattr(q, field)) for q in worst]
+        values = [(q.name, getattr(q, name)) for q in worst]
         samples: list[Sample] = [({"query": n}, float(v)) for n, v in values if v is not None]
         yield from _metric(f"levada_query_{name}", help_text, "gauge", samples)
 

@@ -29,7 +29,7 @@ MAX_SHOWN_NODES = 1_000_000
 async def topology(request: Request) -> Response:
     """Returns the shared operators of all queries, as they run."""
     server = state_of(request)
-    most = number(request, "most", 0, MAX_SHOWN_NODES)
+    most = number(request, "max_nodes", 0, MAX_SHOWN_NODES)
     drawn = choose_media_type(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
     async with slot_of(request, server.parsing):
         plan_topology = await off_loop(server.facts.topology)
@@ -58,7 +58,7 @@ def picture(topology: Topology, most: int) -> dict[str, Any]:
     topology.install()
     count = len(topology.graph.nodes)
     if count > most:
-        return {"count": count, "nodes": [], "edges": [], "queries": []}
+        return {"node_count": count, "nodes": [], "edges": [], "queries": []}
     described = describe(topology)
     names = dict(zip(topology.graph.order(), (node.name for node in described), strict=True))
     nodes = msgspec.to_builtins(described)
@@ -68,7 +68,7 @@ def picture(topology: Topology, most: int) -> dict[str, Any]:
         node["reads"] = [r for member in members for r in _reads(member, plan_node.shape.step)]
     leave = [{"name": name, "node": names[q.node]} for name, q in topology.queries.items()]
     edges = msgspec.to_builtins(describe_edges(topology))
-    return {"count": count, "nodes": nodes, "edges": edges, "queries": leave}
+    return {"node_count": count, "nodes": nodes, "edges": edges, "queries": leave}
 
 
 def _reads(member: Member, step: Step) -> Iterator[dict[str, str]]:

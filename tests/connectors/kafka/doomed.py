@@ -131,7 +131,7 @@ def run(folder: Path) -> None:
             Fate(folder, who, kind, at).arm()
         engine.start(once=True, keep_open=not ends)
         engine.await_end()
-        behind = [output for output in engine.status().outputs if output.behind]
+        behind = [output for output in engine.status().outputs if output.pending_reports]
         assert not behind, f"all is delivered at the end: {behind}"
 
 

@@ -67,12 +67,12 @@ def test_a_damaged_batch_is_a_dead_letter(
     damage(broker, topic, numbers, how)
     record, letters = letters_of(broker, topic, format="nt", time="timestamp")
     assert record.elements == EACH * (BATCHES - len(numbers))
-    assert (record.late, record.missing) == (0, 0)
+    assert (record.late, record.unaccounted_elements) == (0, 0)
     told = {(d["source"], d["offset"]): d["reason"] for d in letters}
     first = min(numbers) * EACH
     assert (f"{topic}/0", first) in told
     assert "cannot be read: the batch at the offset" in told[f"{topic}/0", first]
-    assert record.dead == len(letters) <= len(numbers)
+    assert record.dead_letters == len(letters) <= len(numbers)
 
 
 def break_size(batch: bytearray) -> None:

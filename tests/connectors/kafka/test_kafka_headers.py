@@ -52,7 +52,7 @@ def test_a_message_says_its_format(broker: Broker) -> None:
         )
         found, record, letters = answers(url, format=form, time="timestamp")
         assert found == {4000: [(integer(4), integer(17))]}
-        assert (record.elements, record.dead, record.missing) == (4, 2, 0)
+        assert (record.elements, record.dead_letters, record.unaccounted_elements) == (4, 2, 0)
         assert [d["offset"] for d in letters] == [4, 5]
         assert letters[0]["reason"].endswith("none of RDF: text/plain")
 
@@ -70,7 +70,7 @@ def test_a_message_of_another_encoding_is_one_dead_letter(
     sound[10] = (document, 10, told("application/rdf+xml"))
     send(broker, name, *sound)
     _, record, letters = answers(url, format=form, time="timestamp")
-    assert (record.elements, record.dead, record.missing) == (20, 1, 0)
+    assert (record.elements, record.dead_letters, record.unaccounted_elements) == (20, 1, 0)
     assert [d["offset"] for d in letters] == [10]
 
 
@@ -80,7 +80,7 @@ def test_a_line_with_a_graph_is_not_n_triples_beside_one_that_is_n_quads(broker:
     quad = statement(1).replace(" .", " <http://e/g> .").encode()
     send(broker, name, (quad, 1, told("application/n-quads")), (quad, 2, []), (quad, 3, []))
     _, record, letters = answers(url, format="nt", time="timestamp")
-    assert (record.elements, record.dead, record.missing) == (1, 2, 0)
+    assert (record.elements, record.dead_letters, record.unaccounted_elements) == (1, 2, 0)
     assert [d["offset"] for d in letters] == [1, 2]
 
 
@@ -141,6 +141,11 @@ def test_a_producer_says_how_far_it_is(broker: Broker) -> None:
         )
         until(lambda: engine._records()[S].elements == 3)
         record = engine._records()[S]
-        assert (record.late, record.dead, record.watermark, record.missing) == (1, 2, 4000, 0)
-        assert any("is no time: soon" in reason for reason in record.reasons)
-        assert any("future" in reason for reason in record.reasons)
+        assert (
+            record.late,
+            record.dead_letters,
+            record.watermark,
+            record.unaccounted_elements,
+        ) == (1, 2, 4000, 0)
+        assert any("is no time: soon" in reason for reason in record.dead_letter_reasons)
+        assert any("future" in reason for reason in record.dead_letter_reasons)

@@ -91,7 +91,7 @@ def test_a_leader_that_is_killed(two: tuple[Broker, Broker], tmp_path: Path) -> 
     with engine() as running:
         running.start()
         until_engine(running, lambda: read(running) == PART)
-        until_engine(running, lambda: not running.status().outputs[0].behind)
+        until_engine(running, lambda: not running.status().outputs[0].pending_reports)
         until(lambda: in_step(first, "sums") == [2] and in_step(first, "obs") == [2, 2])
         send(first, PART, path)
         until_engine(running, lambda: read(running) > PART)
@@ -99,7 +99,7 @@ def test_a_leader_that_is_killed(two: tuple[Broker, Broker], tmp_path: Path) -> 
         send(first, 2 * PART, path)
         until(lambda: (leader(first, "obs"), leader(first, "sums")) == (FIRST, FIRST))
         until_engine(running, lambda: read(running) == 3 * PART)
-        until_engine(running, lambda: not running.status().outputs[0].behind)
+        until_engine(running, lambda: not running.status().outputs[0].pending_reports)
         second.start()
         until(lambda: in_step(first, "sums") == [2])
         send(first, 3 * PART, path)
@@ -107,7 +107,7 @@ def test_a_leader_that_is_killed(two: tuple[Broker, Broker], tmp_path: Path) -> 
     with engine() as ending:
         ending.start(once=True)
         assert ending.await_end(PATIENCE)
-        assert not ending.status().outputs[0].behind
+        assert not ending.status().outputs[0].pending_reports
     found = own(consumed(first, "sums"))
     assert len(found) == len(set(found)) > 50
     assert same(by_files(tmp_path / "files", path), read_ndjson(found)["q"]) is None

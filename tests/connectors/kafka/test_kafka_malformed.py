@@ -93,7 +93,11 @@ def test_each_is_a_dead_letter(broker: Broker, case: str) -> None:
         values += [each, good]
     broker.send(topic, values, 1, [1000] * len(values), message_max_bytes=60 << 20)
     record, letters = letters_of(broker, topic, **options_of(case))
-    assert (record.elements, record.dead, record.missing) == (len(bad) + 1, len(bad), 0)
+    assert (record.elements, record.dead_letters, record.unaccounted_elements) == (
+        len(bad) + 1,
+        len(bad),
+        0,
+    )
     assert [(d["source"], d["offset"]) for d in sorted(letters, key=lambda d: d["offset"])] == [
         (f"{topic}/1", 1 + 2 * k) for k in range(len(bad))
     ]
@@ -149,8 +153,8 @@ def test_many_of_all_kinds_stop_nothing(broker: Broker, tmp_path: Path) -> None:
     nothing = len(range(501, each, 1000))
     for record in records.values():
         good = len(range(0, each, 10))
-        assert (record.elements, record.nulls) == (good, nothing)
-        assert record.dead == each - good - nothing
+        assert (record.elements, record.null_messages) == (good, nothing)
+        assert record.dead_letters == each - good - nothing
     letters, at = 0, set()
     for path in folder.iterdir():
         for line in path.read_text().splitlines():
@@ -159,7 +163,7 @@ def test_many_of_all_kinds_stop_nothing(broker: Broker, tmp_path: Path) -> None:
                 assert letter["reason"]
                 at.add((letter["source"], letter["offset"]))
                 letters += 1
-    assert len(at) == letters == sum(record.dead for record in records.values())
+    assert len(at) == letters == sum(record.dead_letters for record in records.values())
     mb, cpu = [each >> 20 for each in memory], psutil.Process().cpu_times()
     print(
         f"{letters} letters of {MANY} messages in {len(mb)} epochs, {cpu.user + cpu.system:.0f} s "

@@ -49,7 +49,7 @@ def run(root: Path, path: Path, url: str, text: str = SUMS, **options: str) -> E
         engine.register(text, name="q").to(url, **options)
         engine.start(once=True)
         assert engine.await_end(PATIENCE)
-        assert not engine.status().outputs[0].behind
+        assert not engine.status().outputs[0].pending_reports
         return engine
 
 
@@ -278,18 +278,18 @@ def _goes_and_comes(another: Broker, tmp_path: Path) -> None:
         asked = engine.register(SUMS, name="q")
         asked.to(url, sasl="plain", user="writer", password="env:KAFKA_PASSWORD")
         engine.start()
-        until(lambda: engine.progress().epochs and not engine.status().outputs[0].behind)
+        until(lambda: engine.progress().epochs and not engine.status().outputs[0].pending_reports)
         until(lambda: is_settled(another.server, "obs"))
         another.stop(signal.SIGKILL)
         stream(path, 200, 200)
-        until(lambda: engine.status().outputs[0].why)
+        until(lambda: engine.status().outputs[0].reason)
         told = engine.status().outputs[0]
-        assert url in told.why and told.behind and not told.holds
+        assert url in told.reason and told.pending_reports and not told.blocks_intake
         another.start()
-        until(lambda: engine.await_end(0) or not engine.status().outputs[0].behind)
+        until(lambda: engine.await_end(0) or not engine.status().outputs[0].pending_reports)
         wanted = len({r.time for r in _so_far(asked)})
     assert len(own(consumed(another, "obs"))) == wanted > 5
-    assert CANARY not in told.why
+    assert CANARY not in told.reason
     files = [file for file in root.rglob("*") if file.is_file()]
     assert not [file for file in files if CANARY.encode() in file.read_bytes()]
 
@@ -311,12 +311,12 @@ def test_a_message_that_is_too_large_ends_no_engine(broker: Broker, tmp_path: Pa
         def outputs() -> dict[str, Any]:
             return {one.query: one for one in engine.status().outputs}
 
-        until(lambda: len(outputs()) == 2 and "size too large" in outputs()["long"].why)
-        assert "Raise max.message.bytes of narrow" in outputs()["long"].why
-        until(lambda: not outputs()["q"].behind)
+        until(lambda: len(outputs()) == 2 and "size too large" in outputs()["long"].reason)
+        assert "Raise max.message.bytes of narrow" in outputs()["long"].reason
+        until(lambda: not outputs()["q"].pending_reports)
         assert not engine.await_end(0)
         broker.set("narrow", "max.message.bytes", "3000000")
-        until(lambda: engine.await_end(0) or not outputs()["long"].behind)
+        until(lambda: engine.await_end(0) or not outputs()["long"].pending_reports)
     (message,) = own(consumed(broker, "narrow"))
     assert len(message) > 1_500_000
     assert len(own(consumed(broker, "beside"))) > 10

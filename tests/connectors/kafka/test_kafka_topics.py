@@ -154,7 +154,7 @@ def test_every_format_and_codec(broker: Broker, codec: str) -> None:
         found, record, letters = answers(url, format=form, time="timestamp")
         assert found == {4000: [(integer(1), integer(7))], 8000: [(integer(1), integer(7))]}, form
         assert [(d["source"], d["offset"]) for d in letters] == [(f"{topic}/0", 1)], form
-        assert (record.elements, record.dead) == (2, 1)
+        assert (record.elements, record.dead_letters) == (2, 1)
 
 
 def test_tables(broker: Broker, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_tables(broker: Broker, tmp_path: Path) -> None:
             found = [tuple(map(str, row)) for r in asked.results() for row in r.rows.rows()]
             engine.await_end(PATIENCE)
             record = engine._records()["S"]
-            assert (record.elements, record.missing) == (3, 0), (form, record)
+            assert (record.elements, record.unaccounted_elements) == (3, 0), (form, record)
             assert found[0][-2:] == (integer(3), integer(7))  # then they leave
             letters = [
                 json.loads(x)["offset"]
@@ -208,13 +208,18 @@ def test_bad_messages_are_dead_letters(broker: Broker) -> None:
     broker.send(name, values, times=[1000] * 8)
     found, record, letters = answers(url, format="nt", time="timestamp")
     assert found == {4000: [(integer(1), integer(3))]}
-    assert (record.elements, record.dead, record.nulls, record.missing) == (2, 3, 2, 0)
+    assert (
+        record.elements,
+        record.dead_letters,
+        record.null_messages,
+        record.unaccounted_elements,
+    ) == (2, 3, 2, 0)
     assert sorted(d["offset"] for d in letters) == [2, 3, 4]
     assert "schema registry" in next(d["reason"] for d in letters if d["offset"] == 3)
     assert all(d["source"] == f"{name}/0" for d in letters)
     by_line, record, _ = answers(url, format="nt", time="timestamp", element="line")
     assert by_line == {4000: [(integer(2), integer(7))]}
-    assert record.dead == 3
+    assert record.dead_letters == 3
 
 
 def test_blank_nodes_are_a_message_s_own(broker: Broker) -> None:
@@ -244,7 +249,7 @@ def test_what_is_not_committed_is_not_seen(broker: Broker) -> None:
     producer.flush(120)
     committed, record, _ = answers(url, format="nt", time="timestamp")
     assert committed == {4000: [(integer(2), integer(5))]}
-    assert (record.elements, record.missing) == (2, 0)
+    assert (record.elements, record.unaccounted_elements) == (2, 0)
     seen, _, _ = answers(url, format="nt", time="timestamp", isolation="read_uncommitted")
     assert seen == {4000: [(integer(4), integer(15))]}
     producer.abort_transaction(120)
@@ -295,7 +300,7 @@ def test_epochs_of_few_messages_of_lines_run_in_the_driver(broker: Broker, form:
         sums = [row for report in asked.results() for row in report.rows.rows()]
         assert engine.await_end(PATIENCE)
         record = engine._records()["http://e/s"]
-    assert (record.elements, record.dead) == (many, 0)
+    assert (record.elements, record.dead_letters) == (many, 0)
     assert sum(int(str(count).split('"')[1]) for count, _ in sums) == many
     # the first epoch has too many elements; documents are read elsewhere, however few
     assert len(other.jobs) == (1 if form == "nt" else 2)
@@ -340,7 +345,7 @@ def test_a_topic_that_is_made_anew(broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=said):
         answers(url, tmp_path / "stop", format="nt", time="timestamp")
     _, record, letters = answers(url, tmp_path / "skip", format="nt", time="timestamp", lost="skip")
-    assert (record.elements, record.dead) == (5, 1)
+    assert (record.elements, record.dead_letters) == (5, 1)
     assert "another one of its name" in letters[0]["reason"]
 
 

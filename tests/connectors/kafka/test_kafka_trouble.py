@@ -102,14 +102,14 @@ def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
         engine.start()
         until(lambda: engine._records().get("http://e/s") and read(engine) == 100)
         another.stop(signal.SIGKILL)
-        until(lambda: another.server in engine.progress().awaits or not engine.running)
+        until(lambda: another.server in engine.progress().waiting_for or not engine.running)
         if not engine.running:
             engine.await_end()
         assert engine.running
         another.start()
         another.send("obs", values(50), times=[9000] * 50)
         until(lambda: read(engine) == 150)
-        until(lambda: not engine.progress().awaits)
+        until(lambda: not engine.progress().waiting_for)
         assert next(asked.results()).time == 2000
 
 

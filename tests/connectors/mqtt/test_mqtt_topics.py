@@ -51,7 +51,11 @@ def record(engine: Engine, name: str = S) -> Any:
 
 def seen(engine: Engine, n: int, name: str = S) -> None:
     """Waits until so many elements have been read, the dead and late ones too."""
-    until(lambda: (r := record(engine, name)) is not None and r.elements + r.dead + r.late >= n)
+    until(
+        lambda: (
+            (r := record(engine, name)) is not None and r.elements + r.dead_letters + r.late >= n
+        )
+    )
 
 
 def reports(asked: Any, n: int) -> dict[int | None, list[tuple[str, ...]]]:
@@ -109,7 +113,12 @@ def test_formats_and_what_is_malformed(broker: Broker, form: str) -> None:
         broker.send(f"{topic}/good", [DOCUMENTS[form]])
         seen(engine, 6)
         found = record(engine)
-        assert (found.elements, found.dead, found.missing, found.late) == (2, 4, 0, 0)
+        assert (found.elements, found.dead_letters, found.unaccounted_elements, found.late) == (
+            2,
+            4,
+            0,
+            0,
+        )
         assert before <= found.max_ts <= time.time() * 1000
         told = letters(engine)
         assert [(d["source"], d["offset"]) for d in told] == [
@@ -147,7 +156,7 @@ def test_tables_and_levels_of_the_topic(broker: Broker) -> None:
                 ('"a"', None, integer(2), integer(3)),
                 ('"b"', None, integer(2), integer(3)),
             ], (form, found)
-            assert record(engine, "S").dead == 2
+            assert record(engine, "S").dead_letters == 2
             assert {d["source"] for d in letters(engine)} == {f"{topic}/a/v", f"{topic}/b/v"}
 
 
@@ -289,4 +298,4 @@ def test_user_properties(broker: Broker) -> None:
         broker.send(f"{topic}/x", [DOCUMENTS["ttl"]], *turtle)
         broker.send(f"{topic}/x", [DOCUMENTS["ttl"]])
         seen(engine, 2)
-        assert (record(engine).elements, record(engine).dead) == (1, 1)
+        assert (record(engine).elements, record(engine).dead_letters) == (1, 1)

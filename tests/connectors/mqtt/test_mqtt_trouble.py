@@ -127,14 +127,14 @@ def test_a_broker_that_goes_and_comes_again(
         say(another, statement(1, time=1))
         seen(engine, 1)
         another.stop()
-        until(lambda: "waits for 127.0.0.1" in engine.progress().awaits or not engine.running)
+        until(lambda: "waits for 127.0.0.1" in engine.progress().waiting_for or not engine.running)
         assert engine.running
-        until(lambda: [one.stream for one in engine.status().away] == [S])
+        until(lambda: [one.stream for one in engine.status().unavailable_streams] == [S])
         another.start()
         say(another, statement(2, time=2))
         seen(engine, 2)
-        until(lambda: not engine.progress().awaits)
-        until(lambda: not engine.status().away)
+        until(lambda: not engine.progress().waiting_for)
+        until(lambda: not engine.status().unavailable_streams)
         assert record(engine).elements == 2
 
 
@@ -147,7 +147,7 @@ def test_an_engine_starts_while_its_broker_is_away(
         seen(engine, 1)
     another.stop()
     with listening(another.url("t"), **given) as (engine, _):
-        until(lambda: f"The stream {S} waits for" in engine.progress().awaits)
+        until(lambda: f"The stream {S} waits for" in engine.progress().waiting_for)
         another.start()
         say(another, statement(2, time=2))
         seen(engine, 2)

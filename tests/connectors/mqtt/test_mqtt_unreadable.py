@@ -46,7 +46,7 @@ def test_one_message_among_sound_ones_is_one_dead_letter(
             broker.send(topic, [statement(k, time=10 * k)], "-q", str(qos))
         seen(engine, 21)
         found = record(engine)
-        assert (found.elements, found.dead) == (20, 1)
+        assert (found.elements, found.dead_letters) == (20, 1)
         (letter,) = letters(engine)
         assert reason in letter["reason"]
         assert letter["offset"] == 10

@@ -71,7 +71,7 @@ def test_rows_are_there_once(server: Server, tmp_path: Path, password: str) -> N
             engine.register(SUMS, name="q").to(server.url, table="once", password=password)
             engine.start(once=True)
             assert engine.await_end(PATIENCE)
-            assert engine.status().outputs[0].behind == 0
+            assert engine.status().outputs[0].pending_reports == 0
     assert in_table(server, "once") == expected(path)
     assert len(in_table(server, "once")) > 50
 
@@ -112,10 +112,10 @@ def test_a_value_that_a_column_does_not_take_ends_no_engine(
         engine.stream("http://e/s", str(path))
         engine.register(text, name="q").to(server.url, table="narrow", password=password)
         engine.start()
-        until(lambda: any("integer" in one.why for one in engine.status().outputs))
+        until(lambda: any("integer" in one.reason for one in engine.status().outputs))
         assert not engine.await_end(0)
         server.run("ALTER TABLE narrow ALTER v TYPE text")
-        until(lambda: engine.await_end(0) or not engine.status().outputs[0].why)
+        until(lambda: engine.await_end(0) or not engine.status().outputs[0].reason)
         until(lambda: len(server.rows("SELECT v FROM narrow")) == 2)
     assert sorted(server.rows("SELECT v FROM narrow")) == [("1",), ("one",)]
 
@@ -194,7 +194,7 @@ def test_a_key_that_is_none_is_told(server: Server, tmp_path: Path, password: st
         engine.start(once=True, keep_open=True)
         with pytest.warns(UserWarning, match=r"The query state is suspended.*no key n"):
             assert engine.await_end(PATIENCE)
-    assert list(read_status(tmp_path / "ck").suspended) == ["state"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["state"]
     assert server.rows("SELECT * FROM nokey") == []
     assert server.rows("SELECT * FROM key")
 
@@ -269,7 +269,7 @@ def test_what_levada_add_gave_an_output_goes_on_after_a_kill(
         until(lambda: in_table(own, "added"), process=first)
         own.stop(signal.SIGQUIT)
         _write(path, written, 400)
-        until(lambda: any(o.why for o in read_status(root).outputs), process=first)
+        until(lambda: any(o.reason for o in read_status(root).outputs), process=first)
         first.kill()
         assert first.wait(PATIENCE) == -signal.SIGKILL
         own.start()
@@ -304,16 +304,20 @@ def _goes_and_comes(
         asked = engine.register(SUMS, name="q").to(own.url, table="away", password=password)
         engine.start()
         written = _write(path, 0, 200)
-        until(lambda: len(in_table(own, "away")) > 10 and not engine.status().outputs[0].behind)
+        until(
+            lambda: (
+                len(in_table(own, "away")) > 10 and not engine.status().outputs[0].pending_reports
+            )
+        )
         before = len(asked.to_polars())
         own.stop(signal.SIGQUIT)
         written = _write(path, written, 200)
-        until(lambda: engine.status().outputs[0].why)
+        until(lambda: engine.status().outputs[0].reason)
         until(lambda: len(asked.to_polars()) > before)  # nobody else waits
-        while not engine.status().outputs[0].holds:
+        while not engine.status().outputs[0].blocks_intake:
             written = _write(path, written, 40)
             time.sleep(0.01)
-        until(lambda: "cannot be written to postgresql://127" in engine.progress().awaits)
+        until(lambda: "cannot be written to postgresql://127" in engine.progress().waiting_for)
         held = engine.progress().elements
         _write(path, written, 400)
         assert main(["status", str(root)]) == 0
@@ -322,9 +326,9 @@ def _goes_and_comes(
         assert engine.progress().elements - held < 400
         own.start()
         until_engine(engine, lambda: engine.progress().elements == written + 400)
-        until_engine(engine, lambda: not engine.status().outputs[0].behind)
-        until_engine(engine, lambda: not engine.status().outputs[0].holds)
-        until(lambda: not read_status(root).outputs[0].holds)  # as soon as that is written
+        until_engine(engine, lambda: not engine.status().outputs[0].pending_reports)
+        until_engine(engine, lambda: not engine.status().outputs[0].blocks_intake)
+        until(lambda: not read_status(root).outputs[0].blocks_intake)  # as soon as that is written
     with Engine(spark=False) as alone:  # the first one keeps twenty reports, and may by now
         alone.stream("http://e/s", str(path))
         asked = alone.register(SUMS, name="q")
@@ -369,7 +373,7 @@ def test_a_run_that_waits_for_a_server_ends_by_a_signal(
 
 def _is_away(root: Path, scheme: str) -> bool:
     try:
-        return f" {scheme}:" in read_status(root).outputs[-1].why
+        return f" {scheme}:" in read_status(root).outputs[-1].reason
     except (CheckpointError, IndexError):
         return False
 

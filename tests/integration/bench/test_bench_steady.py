@@ -152,7 +152,7 @@ def test_epochs_of_the_warm_up_take_each_way_in_turn() -> None:
         ways = []
         for _ in range(4):
             way, _ = ParallelismPolicy._way(pace, {}, {}, Pressure())
-            pace.choice = Choice(way=way)
+            pace.choice = Choice(mode=way)
             ways.append(way)
         warm = True
         pace._large = True

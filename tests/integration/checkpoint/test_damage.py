@@ -250,7 +250,7 @@ def test_verify_finds_what_is_sound_and_what_is_not(
     assert not report.damaged
     assert (report.epoch, report.running) == (8, False)
     assert sum(read) > 0
-    kinds = {f.item.kind for f in report.found}
+    kinds = {f.item.kind for f in report.files}
     assert kinds >= {
         "facts",
         "manifest",
@@ -262,7 +262,7 @@ def test_verify_finds_what_is_sound_and_what_is_not(
         "results",
     }
     drawn = random.Random(random_seed)
-    for found in report.found:
+    for found in report.files:
         path = copy / found.item.name
         rows = found.item.kind in ("state", "results")
         at = bits(path) - 8 * 64 if rows else drawn.randrange(bits(path))
@@ -307,7 +307,7 @@ def test_the_copy_of_a_static_file_is_checked_before_it_is_read(tmp_path: Path) 
         static(flipped=True)
     static(flipped=False)
     report = verify.verify(tmp_path / "ck")
-    assert "static" in {f.item.kind for f in report.found}
+    assert "static" in {f.item.kind for f in report.files}
     assert not report.damaged
 
 

@@ -59,7 +59,7 @@ def test_a_state_file_in_the_place_of_another(folder: Path) -> None:
 
 
 def test_verify_tells_of_it(folder: Path) -> None:
-    found = [f for f in verify(folder / "ck").found if f.item.kind == "state"]
+    found = [f for f in verify(folder / "ck").files if f.item.kind == "state"]
     one, other = (folder / "ck" / found[i].item.name for i in (0, -1))
     one.write_bytes(other.read_bytes())
     assert one.name in [Path(f.item.name).name for f in verify(folder / "ck").damaged]

@@ -83,14 +83,18 @@ def test_what_is_told() -> None:
     for at in ("0", "0", "1"):
         homes.assign(2, cores, one=False)
         homes.record_run([(1, 0, at), (1, 1, "1"), (2, 0, "1"), (2, 1, "1")])
-    assert homes.stats == AffinityStats(tasks=8, stayed=7, executors=2, cores=3)
+    assert homes.stats == AffinityStats(
+        recurring_tasks=8, same_executor_tasks=7, executors=2, cores=3
+    )
     homes.assign(2, cores, one=True)
     homes.record_run([(1, 0, "0"), (1, 1, "0")])  # in one task
     homes.assign(2, cores, one=False)
     homes.record_run([(1, 0, ""), (1, 1, "")])  # in the driver's process
     homes.assign(2, cores, one=True)
     homes.record_run([(1, 0, "1"), (1, 1, "1")])
-    assert homes.stats == AffinityStats(tasks=9, stayed=7, executors=2, cores=3)
+    assert homes.stats == AffinityStats(
+        recurring_tasks=9, same_executor_tasks=7, executors=2, cores=3
+    )
 
 
 def test_a_worker_knows_its_executor() -> None:

@@ -77,7 +77,7 @@ def names(ck: Path) -> list[str]:
 def test_a_sound_checkpoint_has_no_damage(ck: Path) -> None:
     report = verify(ck)
     assert report.damaged == []
-    kinds = {found.item.kind for found in report.found}
+    kinds = {found.item.kind for found in report.files}
     assert kinds >= {"index", "spool", "keys", "request", "reader", "results", "engine"}
 
 
@@ -86,7 +86,7 @@ def test_a_bit_of_each_file_is_told(ck: Path, random_seed: int) -> None:
     assert last is not None
     before = read_manifest(ck / "manifests" / str(last.epoch - 1))
     named = names_of(ck, last).files | names_of(ck, before).files
-    checked = {found.item.name for found in verify(ck).found}
+    checked = {found.item.name for found in verify(ck).files}
     for path in files(ck):
         name = f"{path.relative_to(ck)}"
         if path.parent.name == "state" and name not in named:
@@ -149,4 +149,4 @@ def test_what_a_request_brings_is_refused_if_it_is_damaged(tmp_path: Path) -> No
         engine.await_end()
         answer = request_files.take_answer(root, "1")
     assert answer is not None
-    assert "1.nt cannot be read: it is cut short or altered" in answer.refused
+    assert "1.nt cannot be read: it is cut short or altered" in answer.refusal

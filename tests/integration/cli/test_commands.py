@@ -348,7 +348,7 @@ def one_query(**options: Any) -> Any:
 SUMMARY = Summary(
     elements=10,
     results=3,
-    queries={"q": 3},
+    query_results={"q": 3},
     streams={"A": StreamCounts(10, 0, 1, 2, 5)},
     wall_seconds=2.0,
 )

@@ -229,7 +229,7 @@ def test_describe_and_construct_see_what_is_entailed(folder: Path) -> None:
         } | {""}
         assert str(graph.graph).count("<http://e/of>") == 3
         patterns = [pattern for query in engine.status().queries for pattern in query.patterns]
-        assert any(p.text.endswith(", entailed") and p.matched for p in patterns)
+        assert any(p.text.endswith(", entailed") and p.matched_triples for p in patterns)
 
 
 def test_rows_of_tables_entail_nothing(folder: Path) -> None:
@@ -247,13 +247,13 @@ def test_status_says_that_no_triple_entails_a_match(folder: Path) -> None:
         assert answer(engine, QUERY.replace("?x a :Room", "?x a :Room ; a :Garden")) == []
         (query,) = engine.status().queries
         assert (
-            query.why
+            query.reason
             == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Garden>."
         )
     with Engine(spark=False, entailment="rdfs", ontology="more.nt") as engine:
         Path("s.nt").write_text(f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n")
         assert answer(engine) == []
         (query,) = engine.status().queries
-        assert query.why == (
+        assert query.reason == (
             f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
         )

@@ -199,6 +199,6 @@ def test_what_both_forms_of_a_join_cost_is_told_where_it_has_run(
     assert "The join of 3 parts by ?s is in one step or two at a time, as costs less" in text
     assert re.search(r"Join \d+ of the run: .*; one step costs [1-9][0-9,]* us", text)
     assert main(["status", "c", "--json"]) == 0
-    (join,) = json.loads(capsys.readouterr().out)["forms"]
+    (join,) = json.loads(capsys.readouterr().out)["join_strategies"]
     assert join["queries"] == ["star"]
-    assert min(join["one_step"], join["two_at_a_time"]) > 0
+    assert min(join["one_step_cpu_us"], join["two_at_a_time_cpu_us"]) > 0

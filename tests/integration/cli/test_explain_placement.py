@@ -10,21 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from levada.checkpoint.manifest import Choice, Costs, Delayed
 from levada.cli.main import main
 from levada.cli.placement.epoch_plot import Flow, draw
-from levada.engine.status.execution_status import (
-    ChoiceStatus,
-    CostsStatus,
-    DelayStatus,
-    sentences,
-)
+from levada.engine.status.execution_status import sentences
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s (COUNT(?v) AS ?n) FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
 WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s
 """
 SVG = "{http://www.w3.org/2000/svg}"
-LAST = ChoiceStatus(7, 5000, "spread", 2, {"one": 31.2, "spread": 24.0}, 30.0, 40.0, 42.0)
+LAST = Choice(7, 5000, "spread", 2, {"one_task": 31.2, "spread": 24.0}, 30.0, 40.0, 42.0)
 PARTS = {"Join 4": [0.1, 90.0, 1.0, 6.0, 12.0], "reading": [0.0, 50.0, 1.0, 4.0, 3.0]}
 
 
@@ -48,13 +44,14 @@ def told(ran: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
 
 def test_text_and_json_say_the_same(ran: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, found = told(ran, capsys), json.loads(told(ran, capsys, "--json"))
-    assert found["last"]["epoch"] > 5 and found["last"]["expected"] > 0
-    assert found["last"]["worked"] == pytest.approx(sum(v[-1] for v in found["parts"].values()))
-    assert all(name in text for name in found["parts"])
-    assert found["delay"]["delay"] == 5000 and found["delay"]["rows"] == 250
-    assert found["delay"]["keeps"]
+    assert found["last_epoch"]["epoch"] > 5 and found["last_epoch"]["predicted_task_cpu_ms"] > 0
+    measured = sum(values[-1] for values in found["work_parts"].values())
+    assert found["last_epoch"]["measured_task_cpu_ms"] == pytest.approx(measured)
+    assert all(name in text for name in found["work_parts"])
+    assert found["delay"]["delay_ms"] == 5000 and found["delay"]["epoch_rows"] == 250
+    assert found["delay"]["is_met"]
     assert "Results are to come within 5,000 ms: epochs have up to 250 elements" in text
-    assert found["over"] == 2
+    assert found["partitions"] == 2
 
 
 def test_a_picture_has_what_was_predicted_beside_what_was_measured(
@@ -63,7 +60,7 @@ def test_a_picture_has_what_was_predicted_beside_what_was_measured(
     found = json.loads(told(ran, capsys, "--json", "--picture", str(tmp_path / "p.svg")))
     root = ET.parse(tmp_path / "p.svg").getroot()
     texts = [each.text or "" for each in root.iter(f"{SVG}text")]
-    for name, values in found["parts"].items():
+    for name, values in found["work_parts"].items():
         assert name in texts
         assert f"predicted {values[-2]:,.2f} ms" in texts
         assert f"measured {values[-1]:,.2f} ms" in texts
@@ -74,7 +71,7 @@ def test_bars_are_as_long_as_what_they_tell() -> None:
     flow = Flow(
         {"Scan 1": 0, "Join 4": 1, "Emit 9": 1}, [("Scan 1", "Join 4"), ("Join 4", "Emit 9")]
     )
-    root = ET.fromstring(draw(CostsStatus(LAST, {}, PARTS, over=2), flow))
+    root = ET.fromstring(draw(Costs(LAST, {}, PARTS, partitions=2), flow))
     long = {
         kind: [float(r.get("width", 0)) for r in root.iter(f"{SVG}rect") if r.get("class") == kind]
         for kind in ("predicted", "measured")
@@ -100,14 +97,14 @@ def test_what_cannot_be_drawn(
 
 
 def test_other_numbers_of_partitions_are_told() -> None:
-    costs = CostsStatus(LAST, {}, {}, {1: 41.25, 2: 30.0, 4: 28.5}, over=2)
+    costs = Costs(LAST, {}, {}, {1: 41.25, 2: 30.0, 4: 28.5}, partitions=2)
     assert list(sentences(costs))[-1] == (
         "It would take 41.2 ms over 1 partition, 30.0 over 2 (as now), 28.5 over 4."
     )
 
 
 def test_a_delay_that_is_not_kept_is_told() -> None:
-    costs = CostsStatus(LAST, {}, {}, delay=DelayStatus(50, 300, 180.0, keeps=False))
+    costs = Costs(LAST, {}, {}, delay=Delayed(50, 300, 180.0, is_met=False))
     assert "within 50 ms, and no epoch is that short" in list(sentences(costs))[-1]
 
 

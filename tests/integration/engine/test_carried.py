@@ -84,11 +84,11 @@ def ran(root: Path, run: Run | None) -> tuple[Any, Manifest]:
 
 
 def states(root: Path, manifest: Manifest, way: str = "spread") -> set[str]:
-    """Those of edges if the last epoch went so: a run without Spark is always "here"."""
-    assert manifest.costs is not None and manifest.costs.last.way == "here"
-    last = msgspec.structs.replace(manifest.costs.last, way=way)
-    costs = msgspec.structs.replace(manifest.costs, last=last)
-    manifest = msgspec.structs.replace(manifest, costs=costs)
+    """Those of edges if the last epoch went so: a run without Spark is always "in_process"."""
+    assert manifest.epoch_costs is not None and manifest.epoch_costs.last_epoch.mode == "in_process"
+    last = msgspec.structs.replace(manifest.epoch_costs.last_epoch, mode=way)
+    costs = msgspec.structs.replace(manifest.epoch_costs, last_epoch=last)
+    manifest = msgspec.structs.replace(manifest, epoch_costs=costs)
     plan = plan_of(root / "ck", facts_of(root / "ck"), manifest.plan)
     return {edge.state for edge in edges_of(plan, manifest)}
 
@@ -98,23 +98,23 @@ def test_what_goes_by_file_and_what_by_value_is_counted_and_told(
 ) -> None:
     by_file, by_value, within = (tmp_path / name for name in ("file", "value", "within"))
     reports, plain = ran(within, None)
-    assert plain.carried is not None and not plain.carried.stages
-    assert states(within, plain, "here") == {"fused"}
+    assert plain.transport is not None and not plain.transport.stages
+    assert states(within, plain, "in_process") == {"fused"}
 
     again, filed = ran(by_file, carrying(tmp_path, 1))
     other, valued = ran(by_value, carrying(tmp_path, 1 << 30))
     assert reports == again == other and len(reports["q"]) > 4
-    assert filed.carried is not None and valued.carried is not None
+    assert filed.transport is not None and valued.transport is not None
     assert states(by_file, filed) == {"fused", "same host"}
     assert states(by_value, valued) == {"fused", "network"}
-    stages, shuffled = filed.carried.stages, valued.carried.stages
+    stages, shuffled = filed.transport.stages, valued.transport.stages
     assert stages.keys() == shuffled.keys() and len(stages) >= 2
     assert all(counts[0] and not counts[2] for counts in stages.values())
     assert {s: [*c[2:], *c[:2]][0] for s, c in shuffled.items()} == {
         s: c[0] for s, c in stages.items()
     }
-    assert filed.carried.missed == filed.epoch, "one in each epoch"
-    assert states(by_file, filed, "one") == {"fused"}
+    assert filed.transport.repeated_jobs == filed.epoch, "one in each epoch"
+    assert states(by_file, filed, "one_task") == {"fused"}
 
     for command in (["status"], ["explain", "--placement"]):
         assert main([*command, str(by_file / "ck")]) == 0
@@ -123,8 +123,8 @@ def test_what_goes_by_file_and_what_by_value_is_counted_and_told(
         assert "a file was not there" in text and "the next 16 go so, too" in text
         assert main([*command, str(by_file / "ck"), "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
-        assert told["carried"]["filed"] == sum(counts[0] for counts in stages.values())
-        assert told["carried"]["missed"] == filed.epoch
+        assert told["transport"]["file_blobs"] == sum(counts[0] for counts in stages.values())
+        assert told["transport"]["repeated_jobs"] == filed.epoch
     assert {edge["state"] for edge in told["edges"]} == {"fused"}, "without Spark"
 
 
@@ -135,7 +135,7 @@ def test_most_bytes_say_what_an_edge_is(tmp_path: Path) -> None:
         ([1, 200, 9, 100], "same host"),
     ):
         known = TransportStats(dict.fromkeys(range(1, 9), counts))
-        mixed = msgspec.structs.replace(manifest, carried=known)
+        mixed = msgspec.structs.replace(manifest, transport=known)
         assert states(tmp_path / "run", mixed) == {"fused", state}
-    earlier = msgspec.structs.replace(manifest, carried=None)
+    earlier = msgspec.structs.replace(manifest, transport=None)
     assert states(tmp_path / "run", earlier) == {"fused", "unknown"}

@@ -55,14 +55,14 @@ def last(root: Path) -> Manifest:
 
 def test_the_parts_of_all_queries_add_up_to_what_operators_took(tmp_path: Path) -> None:
     found, manifest = run(tmp_path), last(tmp_path)
-    assert manifest.charges
-    seconds = sum(s for s, _ in manifest.charges.values())
+    assert manifest.node_charges
+    seconds = sum(s for s, _ in manifest.node_charges.values())
     assert sum(q.cpu_seconds for q in found.values()) == pytest.approx(seconds, abs=1e-5)
-    rows = sum(n for _, n in manifest.charges.values())
-    assert sum(q.rows for q in found.values()) == pytest.approx(rows, abs=len(found))
-    assert found["one"].rows == found["same"].rows > 0
+    rows = sum(n for _, n in manifest.node_charges.values())
+    assert sum(q.input_rows for q in found.values()) == pytest.approx(rows, abs=len(found))
+    assert found["one"].input_rows == found["same"].input_rows > 0
     assert found["dear"].cpu_seconds > found["one"].cpu_seconds > 0
-    assert found["apart"].rows == 0 and found["apart"].state_bytes == 0
+    assert found["apart"].input_rows == 0 and found["apart"].state_bytes == 0
     assert (found["one"].state_bytes or 0) > 0
     assert found["one"].state_bytes == found["same"].state_bytes
 
@@ -70,7 +70,7 @@ def test_the_parts_of_all_queries_add_up_to_what_operators_took(tmp_path: Path) 
 def test_what_was_taken_goes_on_after_a_restart(tmp_path: Path) -> None:
     before = run(tmp_path)
     after = run(tmp_path, until=80)
-    assert all(after[name].rows > before[name].rows for name in ("one", "same", "dear"))
+    assert all(after[name].input_rows > before[name].input_rows for name in ("one", "same", "dear"))
     assert after["one"].cpu_seconds > before["one"].cpu_seconds
 
 
@@ -79,7 +79,7 @@ def test_of_very_many_operators_the_dearest_are_charged(
 ) -> None:
     monkeypatch.setattr(operator_cardinalities, "MAX_REPORTED_MEMBERS", 2)
     run(tmp_path)
-    assert len(last(tmp_path).charges) == 2
+    assert len(last(tmp_path).node_charges) == 2
 
 
 def test_a_state_file_that_is_gone_leaves_the_rest_known(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_state_file_that_is_gone_leaves_the_rest_known(tmp_path: Path) -> None
     plan = plan_of(root, facts_of(root), manifest.plan)
     (root / next(iter(manifest.state.values()))).unlink()
     found = charges(root, manifest, plan)["one"]
-    assert found.rows > 0 and found.state_bytes is None
+    assert found.input_rows > 0 and found.state_bytes is None
 
 
 def test_metrics_are_of_the_queries_with_most_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def run(root: Path) -> tuple[list[str], int]:
         engine.start(once=True, keep_open=True)
         engine.await_end()
         values = [row["n"] for row in query.to_polars().to_dicts()]
-        return values, sum(record.dead for record in engine._records().values())
+        return values, sum(record.dead_letters for record in engine._records().values())
 
 
 def damage(path: Path) -> None:

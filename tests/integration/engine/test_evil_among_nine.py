@@ -81,7 +81,7 @@ def check(root: Path, evil: Mapping[str, Evil], mode: str, draw: random.Random) 
     partitions = draw.choice((1, 2))
     got = run(root / "c", root / "s.nt", asked, texts, sharing=mode, partitions=partitions)
     judge(asked, elements, got)
-    told = read_status(root / "c").suspended
+    told = read_status(root / "c").suspended_queries
     assert set(told) == {name for name, one in evil.items() if one.limits}
     for name, why in told.items():
         assert any(f"--limits {word}=N" in why for word in evil[name].limits), why
@@ -132,7 +132,7 @@ def test_those_who_share_its_join_or_read_what_it_makes(tmp_path: Path, mode: st
         found = run(tmp_path / "c", path, alike, others, sharing=mode, limits=limits)
         for name, reports in found.items():
             got.setdefault(name, []).extend(reports)
-        assert list(read_status(tmp_path / "c").suspended) == suspended
+        assert list(read_status(tmp_path / "c").suspended_queries) == suspended
         # its first report is of half a window
         assert all(bool(found.get(name)) == (part == 2) for name in others if part), part
     judge(alike, elements, got)
@@ -150,7 +150,7 @@ def test_of_those_who_share_an_operator_the_one_whose_expression_takes_long(
     others = {"quick": quick, "evil": text, "more": more}
     got = run(tmp_path / "c", tmp_path / "s.nt", asked, others)
     judge(asked, elements, got)
-    assert list(read_status(tmp_path / "c").suspended) == ["evil"]
+    assert list(read_status(tmp_path / "c").suspended_queries) == ["evil"]
 
 
 class Nine(MemorySink):
@@ -198,7 +198,7 @@ def test_one_among_nine_over_a_live_stream(
         took = f"{time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU"
         feeding.join()
         until_engine(engine, lambda: engine._records()[STREAM].elements == LIVE * rate * 9 // 4)
-    told = read_status(root).suspended
+    told = read_status(root).suspended_queries
     print(f"\n{name}: {took}; load {os.getloadavg()[0]:.1f}; {told.get('evil', 'goes on')}")
     assert list(told) == ["evil"] * bool(EVIL[name].limits)
     judge(asked, stream(LIVE, rate), sink.reports)

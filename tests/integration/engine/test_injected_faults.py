@@ -103,7 +103,7 @@ def test_a_fault_at_a_stage_leaves_the_neighbours(
     assert len(alone) > 4
     if stage not in BEFORE_PLANS:
         assert any("The query bad is suspended" in str(w.message) for w in told)
-        assert list(read_status(tmp_path / "with" / "ck").suspended) == [NAME]
+        assert list(read_status(tmp_path / "with" / "ck").suspended_queries) == [NAME]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -104,7 +104,7 @@ def test_failure_of_an_operator_suspends_its_query_alone(
         found = run(data, tmp_path / "ck", dict(queries))
     assert {name: found[name] for name in NEIGHBOURS} == alone
     assert all(alone.values())
-    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["bad"]
 
 
 def kinds_of(data: Path, root: Path, queries: dict[str, str]) -> set[str]:
@@ -127,7 +127,7 @@ def test_failure_of_each_operator_suspends_its_query_alone(tmp_path: Path, data:
             warnings.simplefilter("ignore")
             found = run(data, tmp_path / kind, {**NEIGHBOURS, "bad": BAD})
         assert {name: found[name] for name in NEIGHBOURS} == alone, kind
-        assert list(read_status(tmp_path / kind).suspended) == ["bad"], kind
+        assert list(read_status(tmp_path / kind).suspended_queries) == ["bad"], kind
 
 
 def test_start_on_a_checkpoint_that_failed_comes_up(tmp_path: Path, data: Path) -> None:
@@ -146,7 +146,7 @@ def test_start_on_a_checkpoint_that_failed_comes_up(tmp_path: Path, data: Path) 
     assert {name: found[name] for name in NEIGHBOURS} == alone
     with failing_evaluation("Emit", KeyError("x")):
         run(data, tmp_path / "ck", {**NEIGHBOURS, "bad": BAD})  # it stays suspended
-    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["bad"]
 
 
 def test_start_without_the_query_comes_up(tmp_path: Path, data: Path) -> None:
@@ -182,7 +182,7 @@ def test_failure_of_planning_suspends_the_query_alone(
         found = run(data, tmp_path / "ck", {"bad": BAD, **NEIGHBOURS})
     assert {name: found[name] for name in NEIGHBOURS} == alone
     found = run(data, tmp_path / "ck", {"bad": BAD, **NEIGHBOURS})
-    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["bad"]
 
 
 def test_failure_of_planning_a_newcomer_leaves_the_others(
@@ -319,7 +319,7 @@ def test_failure_of_writing_suspends_the_query_alone(
     with pytest.warns(UserWarning, match="The query bad is suspended.*injected"):
         assert written(tmp_path / "with", {"bad": BAD, **NEIGHBOURS}) == alone
     assert len(alone) > 3
-    assert list(read_status(tmp_path / "with" / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "with" / "ck").suspended_queries) == ["bad"]
 
 
 @contextmanager
@@ -353,7 +353,7 @@ def test_failure_of_a_removal_leaves_the_others(tmp_path: Path, data: Path, posi
         found = run(data, tmp_path / "ck", dict(queries))
     assert failed
     assert {name: found[name] for name in NEIGHBOURS} == alone
-    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["bad"]
     assert "bad" not in {query.name for query in read_status(tmp_path / "ck").queries}
 
 
@@ -463,7 +463,7 @@ def test_failure_of_the_drivers_part_of_an_epoch_suspends_the_query_alone(
     with pytest.warns(UserWarning, match="The query bad is suspended.*injected"):
         found = run(data, tmp_path / "ck", dict(queries))
     assert {name: found[name] for name in NEIGHBOURS} == alone
-    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert list(read_status(tmp_path / "ck").suspended_queries) == ["bad"]
 
 
 def test_failure_of_what_counts_over_epochs_ends_nobody(

@@ -62,8 +62,8 @@ def run(folder: Path, checkpoint: Path, **given: Any) -> tuple[set[tuple[Any, ..
 
 
 def lessons(manifest: Manifest) -> list[LearningStep]:
-    assert manifest.placed is not None
-    return manifest.placed.lessons
+    assert manifest.placement is not None
+    return manifest.placement.learning_steps
 
 
 def test_a_run_learns_and_its_results_are_the_same(tmp_path: Path) -> None:
@@ -72,10 +72,12 @@ def test_a_run_learns_and_its_results_are_the_same(tmp_path: Path) -> None:
     learned, manifest = run(tmp_path / "s", tmp_path / "learned", place="learn:2")
     assert learned == plain and plain
     first, *others = lessons(manifest)
-    assert 0.3 < first.before < 0.7, "keys are dealt out in turn"
-    assert first.predicted < 0.05 and first.moved
-    assert first.measured == pytest.approx(first.predicted, abs=0.2), "some epochs were before"
-    assert others and not any(lesson.moved for lesson in others), "what is good stays"
+    assert 0.3 < first.share_before < 0.7, "keys are dealt out in turn"
+    assert first.predicted_share < 0.05 and first.moved_groups
+    assert first.measured_share == pytest.approx(first.predicted_share, abs=0.2), (
+        "some epochs were before"
+    )
+    assert others and not any(lesson.moved_groups for lesson in others), "what is good stays"
     text = "\n".join(str(part) for part in show(read_status(tmp_path / "learned")).renderables)
     assert "readers moved at epoch" in text and "nothing much better was found" in text
 
@@ -86,7 +88,7 @@ def test_epochs_before_any_event_time_are_no_day_that_is_over(tmp_path: Path) ->
     run(tmp_path / "s", tmp_path / "c", place="learn:2")
     write(tmp_path / "s", range(4))
     _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
-    assert next(iter(manifest.by_group)) == START
+    assert next(iter(manifest.group_count_files)) == START
     days = [f"1970-01-0{day}" for day in (1, 2, 3)]
     assert [lesson.slice for lesson in lessons(manifest)] == days
     last = read_send_graph(tmp_path / "c", "1970-01-04")
@@ -98,17 +100,17 @@ def test_a_run_that_goes_on_begins_with_what_was_learned(tmp_path: Path) -> None
     run(tmp_path / "s", tmp_path / "c", place="learn:2")
     write(tmp_path / "s", range(3, 6))
     _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
-    assert lessons(manifest) and all(lesson.before < 0.05 for lesson in lessons(manifest))
-    assert not any(lesson.moved for lesson in lessons(manifest))
+    assert lessons(manifest) and all(lesson.share_before < 0.05 for lesson in lessons(manifest))
+    assert not any(lesson.moved_groups for lesson in lessons(manifest))
 
 
 def test_what_changes_is_learned_in_steps(tmp_path: Path) -> None:
     write(tmp_path / "s", range(3))
     write(tmp_path / "s", range(3, 9), turned=True)
     _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
-    moved = [lesson for lesson in lessons(manifest) if lesson.moved]
+    moved = [lesson for lesson in lessons(manifest) if lesson.moved_groups]
     assert len(moved) > 2, "a later step does not move everything"
-    assert all(lesson.predicted < 0.9 * lesson.before for lesson in moved)
+    assert all(lesson.predicted_share < 0.9 * lesson.share_before for lesson in moved)
 
 
 def test_a_slice_that_a_step_cannot_make_even_ends_no_run(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_of_a_query_that_is_gone_nothing_is_learned(tmp_path: Path) -> None:
         engine.await_end()
     manifest = newest_manifest(tmp_path / "c")
     assert manifest is not None
-    assert [lesson.moved for lesson in lessons(manifest)] in ([], [0])
+    assert [lesson.moved_groups for lesson in lessons(manifest)] in ([], [0])
 
 
 def test_of_a_slice_that_was_counted_by_few_groups_nothing_is_learned(tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ def test_of_a_slice_that_was_counted_by_few_groups_nothing_is_learned(tmp_path: 
     _, manifest = run(tmp_path / "s", tmp_path / "ck", place="learn:2")
     first, *others = lessons(manifest)
     assert first.slice == "1970-01-02"
-    assert first.told == ("The slice 1970-01-02 was counted by 64 groups: nothing is learned.")
-    assert others and not any("counted by" in lesson.told for lesson in others)
+    assert first.message == ("The slice 1970-01-02 was counted by 64 groups: nothing is learned.")
+    assert others and not any("counted by" in lesson.message for lesson in others)
 
 
 @pytest.mark.parametrize(

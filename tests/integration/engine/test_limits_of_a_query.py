@@ -62,7 +62,7 @@ def run(folder: Path, lines: list[str], queries: dict[str, str], **options: Any)
 
 
 def why(folder: Path) -> dict[str, str]:
-    return dict(read_status(folder / "checkpoint").suspended)
+    return dict(read_status(folder / "checkpoint").suspended_queries)
 
 
 LENGTHY = f'CONCAT(STR(?n), "{"x" * 50}")'
@@ -241,7 +241,7 @@ def test_bytes_are_those_of_the_texts_that_a_reader_gets(tmp_path: Path) -> None
     for bound, suspended in ((most, []), (most - 1, ["all"])):
         root = tmp_path / str(bound)
         run(tmp_path, numbers(), {"all": ALL}, checkpoint=root, limits=f"bytes={bound}")
-        told = read_status(root).suspended
+        told = read_status(root).suspended_queries
         assert list(told) == suspended
         assert not suspended or f"would have {most:,} bytes;" in told["all"]
 
@@ -269,7 +269,7 @@ def test_rows_of_state_are_those_of_its_own_windows(
     assert "rows of state in reach; the limit is 250" in told["long"]
     root = tmp_path / "few"
     run(tmp_path, numbers(), {"q": NINE["q1"]}, checkpoint=root, limits="state=30", **options)
-    assert list(read_status(root).suspended) == ["q"]
+    assert list(read_status(root).suspended_queries) == ["q"]
 
 
 def test_rows_of_state_since_a_query_came(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_rows_of_state_since_a_query_came(tmp_path: Path) -> None:
 def _seen(found: list[dict[str, int]], done: Any, limits: Any) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for each in done:
-        counts.update(each.held)
+        counts.update(each.window_rows)
     found.append(dict(counts))
     return {}
 

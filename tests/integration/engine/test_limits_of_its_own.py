@@ -85,11 +85,11 @@ def test_who_asks_for_the_same_goes_on(
     root = world(tmp_path / "b", asked, lines)
     found = run(root, tmp_path / "b" / "s.nt", sharing)
     assert {name: found[name] for name in alone} == alone and len(alone) == 4
-    (name, why), *more = read_status(root).suspended.items()
+    (name, why), *more = read_status(root).suspended_queries.items()
     assert (name, more) == ("mine", [])
     assert told in why and f"a limit of its own, of whoever has added it ({limit[:4]}" in why
     run(root, tmp_path / "b" / "s.nt", sharing)
-    assert list(read_status(root).suspended) == ["mine"], "it lasts"
+    assert list(read_status(root).suspended_queries) == ["mine"], "it lasts"
 
 
 def test_random_limits(tmp_path: Path, random_seed: int) -> None:
@@ -114,7 +114,7 @@ def test_random_limits(tmp_path: Path, random_seed: int) -> None:
         found = run(root, tmp_path / f"{trial}l" / "s.nt", draw.choice(("off", "exact", "relax")))
         found_sizes = {"solutions": most, "bytes": sizes}
         over = {n for n, word in limits.items() if word and found_sizes[word][n] > bounds[n]}
-        assert set(read_status(root).suspended) == over, (random_seed, wanted)
+        assert set(read_status(root).suspended_queries) == over, (random_seed, wanted)
         assert {n: found[n] for n in asked if n not in over} == {
             n: free[n] for n in asked if n not in over
         }, (random_seed, wanted)
@@ -131,21 +131,21 @@ def test_limits_come_back_with_the_query(tmp_path: Path) -> None:
     root = world(tmp_path / "a", asked, numbers(0, 4000))
     stream = tmp_path / "a" / "s.nt"
     run(root, stream)
-    assert read_status(root).suspended == {}
+    assert read_status(root).suspended_queries == {}
     stream.write_text(stream.read_text() + numbers(4000, 8000, 25))
     found = run(root, stream)
-    assert list(read_status(root).suspended) == ["mine"]
+    assert list(read_status(root).suspended_queries) == ["mine"]
     assert max(_size(report)[0] for report in found["theirs"]) == 80
     ledger = store.read_ledger(root)
-    assert [added.limits for added in ledger.added] == ["solutions=45", ""]
+    assert [added.limits for added in ledger.added_queries] == ["solutions=45", ""]
 
 
 def test_limits_that_are_none_are_refused(tmp_path: Path) -> None:
     root = world(tmp_path / "a", {"mine": (ALL, "solution=45")}, numbers(0, 1000))
     run(root, tmp_path / "a" / "s.nt")
     (answer,) = (store.take_answer(root, path.stem) for path in (root / "requests").iterdir())
-    assert answer is not None and answer.refused.startswith("There is no limit solution.")
-    assert store.read_ledger(root).added == []
+    assert answer is not None and answer.refusal.startswith("There is no limit solution.")
+    assert store.read_ledger(root).added_queries == []
 
 
 def test_the_lower_limit_holds() -> None:

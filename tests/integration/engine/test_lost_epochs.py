@@ -72,7 +72,7 @@ def test_the_epoch_is_run_again(
     judge([QUERY], {S: ELEMENTS}, read_ndjson(line for p in names for line in p.open()))
     there, named = counts[1]
     assert there <= named + counts[0][1], "what three attempts have left is gone"
-    assert read_status(ck).lost == "", "it is over"
+    assert read_status(ck).lost_tasks == "", "it is over"
 
 
 def test_a_fourth_loss_ends_the_engine(
@@ -82,7 +82,7 @@ def test_a_fourth_loss_ends_the_engine(
     engine.start(once=True)
     with pytest.raises(LostTaskError, match="Executor 1 is gone"):
         engine.await_end()
-    assert read_status(tmp_path / "ck").lost == (
+    assert read_status(tmp_path / "ck").lost_tasks == (
         "Epoch 2 has lost tasks 4 times, and has ended the engine: "
         "Spark could not run the epoch: Executor 1 is gone."
     )

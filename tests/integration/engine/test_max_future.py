@@ -53,10 +53,10 @@ def test_a_time_beyond_the_limit_is_a_dead_letter(
     now = CLOCK()
     record, reasons = run(tmp_path / "in", [(now, 1), (now + ahead, 2), (now + 1, 3)], **options)
     if reason:
-        assert (record.elements, record.late, record.dead) == (2, 0, 1)
+        assert (record.elements, record.late, record.dead_letters) == (2, 0, 1)
         assert reason in reasons[0]
     else:
-        assert (record.elements, record.late, record.dead) == (2, 1, 0)
+        assert (record.elements, record.late, record.dead_letters) == (2, 1, 0)
 
 
 def test_the_element_that_made_others_late_is_named(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_the_element_that_made_others_late_is_named(tmp_path: Path) -> None:
         tmp_path / "in", [(1000, 1), (5_000_000, 2), (2000, 3), (3000, 4), (6_000_000, 5), (7, 6)]
     )
     assert (record.elements, record.late) == (3, 3)
-    said = counts_of(record).behind
+    said = counts_of(record).late_cause
     assert "2 elements were late behind the one at a.csv, byte 12, of 1970-01-01T01:23:20Z" in said
     orderly, _ = run(tmp_path / "other", [(1000, 1), (2000, 2)])
-    assert counts_of(orderly).behind == ""
+    assert counts_of(orderly).late_cause == ""
 
 
 def test_a_lead_is_one_of_the_partition_that_is_least_far() -> None:
@@ -78,7 +78,7 @@ def test_a_lead_is_one_of_the_partition_that_is_least_far() -> None:
     record = record.add([far, near], [], 7)
     assert record.lead == Lead("near", 10, 7)
     record = record.add([SourceReport(0, "near", 20, late=2, lead="b")], [], 8)
-    assert (record.lead, record.costly) == (Lead("b", 20, 8), Lead("near", 10, 7, late=2))
+    assert (record.lead, record.costliest_lead) == (Lead("b", 20, 8), Lead("near", 10, 7, late=2))
     record = record.add([SourceReport(0, "far", 95, late=1, lead="c")], [], 9)
     assert record.lead == Lead("b", 20, 8, late=1)
 

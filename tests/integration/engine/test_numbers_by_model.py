@@ -72,16 +72,21 @@ def test_the_model_says_how_many_there_are_and_why(tmp_path: Path) -> None:
     judge([PAIRS], {S: STREAM}, sink.reports)
     numbers = partitions(told)
     assert numbers[0] == 3 and 2 in numbers, numbers
-    costs = told[-1].costs
-    assert costs is not None and costs.degree is not None
-    first = costs.degree.decided[0]
-    assert (first.before, first.partitions, first.was, first.expected) == (3, 2, 40.0, 20.0)
+    costs = told[-1].epoch_costs
+    assert costs is not None and costs.partition_policy is not None
+    first = costs.partition_policy.decisions[0]
+    assert (first.partitions_before, first.partitions, first.ms_before, first.expected_ms) == (
+        3,
+        2,
+        40.0,
+        20.0,
+    )
     assert numbers.index(2) + 1 == first.epoch, "from its epoch on"
-    assert first.seen is not None, "what it came to"
-    assert set(costs.degree.measured) >= {2, 3}
+    assert first.measured_ms is not None, "what it came to"
+    assert set(costs.partition_policy.measured_epochs) >= {2, 3}
     status = read_status(tmp_path / "ck")
-    assert status.costs is not None
-    lines = list(sentences(status.costs))
+    assert status.epoch_costs is not None
+    lines = list(sentences(status.epoch_costs))
     assert any("as the model says, of 3 at most" in line for line in lines), lines
     assert any(
         line.startswith(f"From epoch {first.epoch}: 2 partitions, not 3, since epochs like")
@@ -89,9 +94,9 @@ def test_the_model_says_how_many_there_are_and_why(tmp_path: Path) -> None:
     ), lines
     text = explain_placement(tmp_path / "ck", as_json=False)
     assert "partitions  predicted ms  epochs  predicted ms of these  measured ms" in text, text
-    found = json.loads(explain_placement(tmp_path / "ck", as_json=True))["degree"]
-    assert found["by"] == "model" and found["most"] == 3
-    assert found["decided"][0]["why"] == first.why
+    found = json.loads(explain_placement(tmp_path / "ck", as_json=True))["partition_policy"]
+    assert found["policy"] == "model" and found["max_partitions"] == 3
+    assert found["decisions"][0]["reason"] == first.reason
     assert set(found["predicted"]) == {"1", "2", "3"}
     assert {"2", "3"} <= set(found["measured"])
 
@@ -106,13 +111,13 @@ def test_a_start_goes_on_over_what_was_chosen_of_as_many_cores(tmp_path: Path) -
     assert partitions(more)[0] == 4, "other cores: all of them, until it is known"
     fixed, _ = run(tmp_path, 8000, partitions="cores")
     assert set(partitions(fixed)) == {3}
-    assert fixed[-1].costs is not None and fixed[-1].costs.degree is not None
-    assert fixed[-1].costs.degree.by == "cores"
+    assert fixed[-1].epoch_costs is not None and fixed[-1].epoch_costs.partition_policy is not None
+    assert fixed[-1].epoch_costs.partition_policy.policy == "cores"
     last, _ = run(tmp_path, 10**9)
     assert set(partitions(last)) == {3}, "as it is"
-    assert last[-1].costs is not None and last[-1].costs.degree is not None
-    assert last[-1].costs.degree.by == "given"
-    assert last[-1].costs.degree.predicted[2] == 20.0, "told, and not gone by"
+    assert last[-1].epoch_costs is not None and last[-1].epoch_costs.partition_policy is not None
+    assert last[-1].epoch_costs.partition_policy.policy == "given"
+    assert last[-1].epoch_costs.partition_policy.predicted_ms[2] == 20.0, "told, and not gone by"
 
 
 @pytest.mark.usefixtures("soon")
@@ -121,16 +126,18 @@ def test_balance_may_leave_the_number_to_the_model(tmp_path: Path) -> None:
     told, sink = run(tmp_path, 10**9, balance=balance)
     judge([PAIRS], {S: STREAM}, sink.reports)
     assert 2 in partitions(told)
-    balanced, costs = told[-1].balanced, told[-1].costs
-    assert balanced is not None and costs is not None and costs.degree is not None
-    assert costs.degree.by == "model" and costs.degree.decided
-    assert any(d.why == costs.degree.decided[0].why for d in balanced.decided), "told in both"
+    balanced, costs = told[-1].balance, told[-1].epoch_costs
+    assert balanced is not None and costs is not None and costs.partition_policy is not None
+    assert costs.partition_policy.policy == "model" and costs.partition_policy.decisions
+    assert any(
+        d.reason == costs.partition_policy.decisions[0].reason for d in balanced.decisions
+    ), "told in both"
 
 
 def test_without_it_the_load_says(tmp_path: Path) -> None:
     told, _ = run(tmp_path, 4000, balance="on")
-    assert told[-1].costs is not None and told[-1].costs.degree is not None
-    assert told[-1].costs.degree.by == "load"
+    assert told[-1].epoch_costs is not None and told[-1].epoch_costs.partition_policy is not None
+    assert told[-1].epoch_costs.partition_policy.policy == "load"
 
 
 @pytest.mark.parametrize(
@@ -167,5 +174,5 @@ def test_a_placement_for_another_number_is_refused_with_auto_too(tmp_path: Path)
     with pytest.raises(UsageError, match=r"places the task 1\.3, and .* has 3 partitions"):
         run(tmp_path, 4000, partitions="auto", place=written("1.3"))
     told, _ = run(tmp_path, 4000, partitions="auto", place=written("1.2"))
-    assert told[-1].costs is not None and told[-1].costs.degree is not None
-    assert told[-1].costs.degree.by == "placement"
+    assert told[-1].epoch_costs is not None and told[-1].epoch_costs.partition_policy is not None
+    assert told[-1].epoch_costs.partition_policy.policy == "placement"

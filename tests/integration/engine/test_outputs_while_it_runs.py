@@ -98,7 +98,7 @@ class World:
 
     def add(self, name: str, *to: str, text: str = TEXT, **said: str) -> Answer:
         going = [OutputSpec(self.url(one), said) for one in to]
-        return self.ask(Request(next(IDS), [QuerySpec(name, text, to=going)]))
+        return self.ask(Request(next(IDS), [QuerySpec(name, text, outputs=going)]))
 
     def drop(self, name: str) -> Answer:
         return self.ask(Request(next(IDS), drop=name))
@@ -155,7 +155,7 @@ def test_a_query_of_the_program_has_its_output_from_its_first_report_on(
         world.feed(engine, 10)
         assert len(world.until_had("tardy", "tardy", engine)) > 4
         assert world.until_had("at_once", "at_once", engine)
-        until(lambda: not any(o.behind for o in engine.status().outputs))
+        until(lambda: not any(o.pending_reports for o in engine.status().outputs))
         assert [o.query for o in engine.status().outputs] == ["tardy", "at_once"]
 
 
@@ -177,12 +177,12 @@ def test_an_output_of_a_query_that_runs_begins_where_results_are_kept(world: Wor
 def test_what_a_request_named_goes_on_with_later_runs(world: World) -> None:
     with world.engine("always") as engine:
         world.feed(engine, 4)
-        assert world.add("q", "one", "two").told[0].startswith("q: added, from ")
+        assert world.add("q", "one", "two").messages[0].startswith("q: added, from ")
         world.feed(engine, 5)
     for n in (3, 6):
         with world.engine("always") as engine:
             world.feed(engine, n)
-            until(lambda: not any(o.behind for o in engine.status().outputs))
+            until(lambda: not any(o.pending_reports for o in engine.status().outputs))
     with world.engine("always") as engine:
         world.read(engine)
         assert len(world.until_had("one", "q", engine)) > 3
@@ -233,7 +233,7 @@ def test_a_death_at_any_moment_loses_and_doubles_nothing(
         with monkeypatch.context() as patched:
             MOMENTS[moment](patched)
             going = [OutputSpec(world.url("one"))]
-            place(root, Request(next(IDS), [QuerySpec("q", TEXT, to=going)]))
+            place(root, Request(next(IDS), [QuerySpec("q", TEXT, outputs=going)]))
             until(lambda: read_ledger(root).outputs or engine.await_end(0))
             world.put(8)  # which q sees
             until(lambda: engine.await_end(0.01))
@@ -254,8 +254,8 @@ def test_a_query_that_goes_takes_its_outputs_along_when_they_have_all(world: Wor
         until(lambda: world.had("one") == world.said("q"))
         away.touch()
         world.feed(engine, 4)
-        until(lambda: engine.status().outputs[0].why)
-        told = world.drop("q").told
+        until(lambda: engine.status().outputs[0].reason)
+        told = world.drop("q").messages
         assert told[1] == f"q: ends at {world.url('one')}, too"
         world.feed(engine, 4)
         until(lambda: "was dropped: this output ends" in str(world.outputs()))
@@ -318,7 +318,7 @@ def test_what_is_wrong_with_a_target_ends_no_engine(world: World) -> None:
         world.feed(engine, 4)
         world.add("q", "one")
         world.feed(engine, 4)
-        until(lambda: "is wrong" in engine.status().outputs[0].why)
+        until(lambda: "is wrong" in engine.status().outputs[0].reason)
     with world.engine("always") as engine:
         world.feed(engine, 4)
         wrong.unlink()
@@ -330,7 +330,7 @@ def test_what_is_wrong_with_a_target_ends_no_engine(world: World) -> None:
         world.engine("always") as engine,
     ):
         world.feed(engine, 2)
-        until(lambda: any("is wrong" in o.why for o in engine.status().outputs))
+        until(lambda: any("is wrong" in o.reason for o in engine.status().outputs))
         world.drop("p")
         until(lambda: len(read_ledger(world.folder / "ck").outputs) == 1)
 
@@ -343,12 +343,12 @@ def test_a_request_that_is_refused_changes_no_output(world: World) -> None:
         ledger = read_ledger(world.folder / "ck")
         for text, to in (("SELECT", []), (TEXT, ["two", "two"]), ("ASK { }", ["two"])):
             going = [OutputSpec(world.url(one)) for one in to]
-            wish = Request(next(IDS), [QuerySpec("q", text, to=going)], drop="q")
-            assert world.ask(wish).refused
-            assert world.ask(Request(next(IDS), [QuerySpec("p", text, to=going)])).refused
+            wish = Request(next(IDS), [QuerySpec("q", text, outputs=going)], drop="q")
+            assert world.ask(wish).refusal
+            assert world.ask(Request(next(IDS), [QuerySpec("p", text, outputs=going)])).refusal
         assert "no such target" in world.ask(
-            Request(next(IDS), [QuerySpec("p", TEXT, to=[OutputSpec("ftp://x/y")])])
-        ).refused  # fmt: skip
+            Request(next(IDS), [QuerySpec("p", TEXT, outputs=[OutputSpec("ftp://x/y")])])
+        ).refusal  # fmt: skip
         assert engine.queries() == ["always", "q"]
         world.feed(engine, 4)
         world.until_had("one", "q", engine)
@@ -368,7 +368,7 @@ def test_no_password_comes_into_a_checkpoint(
     query.write_text(TEXT)
     with world.engine("always") as engine:
         world.feed(engine, 4)
-        assert "does not stand here" in world.add("q", "one", password=CANARY).refused
+        assert "does not stand here" in world.add("q", "one", password=CANARY).refusal
         for url in (f"{world.url('x')},password={CANARY}", f"postgresql://u:{CANARY}@h/db"):
             assert main(["add", str(root), str(query), "--to", url]) == 2
         assert main(["add", str(root), str(query), str(query), "--to", world.url("x")]) == 2
@@ -383,7 +383,7 @@ def test_no_password_comes_into_a_checkpoint(
     files = [path for path in root.rglob("*") if path.is_file()]
     assert len(files) > 5
     assert not [path for path in files if CANARY.encode() in path.read_bytes()]
-    assert read_ledger(root).outputs[0].to.said == {"password": "env:THE_WORD"}
+    assert read_ledger(root).outputs[0].output.options == {"password": "env:THE_WORD"}
 
 
 def test_what_has_no_checkpoint_has_no_output(world: World) -> None:
@@ -392,9 +392,11 @@ def test_what_has_no_checkpoint_has_no_output(world: World) -> None:
         engine.start()
         with pytest.raises(UsageError, match="does not survive"):
             engine.register(TEXT, name="q").to(world.url("one"))
-        request = Request(next(IDS), [QuerySpec("q2", TEXT, to=[OutputSpec(world.url("one"))])])
+        request = Request(
+            next(IDS), [QuerySpec("q2", TEXT, outputs=[OutputSpec(world.url("one"))])]
+        )
         answer = ask(engine.root, request, lambda: time.sleep(0.002))
-        assert "does not survive" in answer.refused
+        assert "does not survive" in answer.refusal
         assert engine.queries() == ["q"]
     with pytest.raises(UsageError, match="has ended"), world.engine() as engine:
         asked = engine.register(TEXT, name="q")
@@ -415,10 +417,10 @@ def test_whatever_comes_and_goes_each_report_is_there_once(world: World, random_
             for _ in range(6):
                 name = draw.choice("abcd")
                 if name in there:
-                    assert not world.drop(name).refused
+                    assert not world.drop(name).refusal
                 else:
                     world.sign(f"{name}.away").unlink(missing_ok=True)
-                    assert not world.add(name, name).refused
+                    assert not world.add(name, name).refusal
                 there ^= {name}
                 world.feed(engine, draw.randint(0, 4))
                 _toggle(world, engine, draw.choice("abcd"))

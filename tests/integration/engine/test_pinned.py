@@ -91,7 +91,7 @@ def test_status_and_placement_tell_what_is_bound_in_this_run(
             assert main(command) == 0
             texts.append(" ".join(capsys.readouterr().out.split()))
             assert main([*command, "--json"]) == 0
-            found.append(json.loads(capsys.readouterr().out)["pinned"])
+            found.append(json.loads(capsys.readouterr().out)["cpu_pinning"])
         return " ".join(texts), found
 
     text, found = told(Bound("m.yaml", {"left": [0, 1], "right": [2]}))

@@ -128,7 +128,7 @@ def values_of(query: Query) -> dict[int, set[int]]:
 
 def start_of(answer: Answer) -> int:
     """From which instant on a query counts, as the answer says (ms)."""
-    (said,) = re.findall(r"from (\S+)Z on", answer.told[0])
+    (said,) = re.findall(r"from (\S+)Z on", answer.messages[0])
     return round(datetime.fromisoformat(f"{said}+00:00").timestamp() * 1000)
 
 
@@ -276,7 +276,7 @@ def test_a_text_whose_planning_does_not_end_is_refused(
         evil = Asker(tmp_path, EACH, "evil")
         feed.more(8)
         until(lambda: read(engine) == 16)
-        assert refusal in evil.answer().refused
+        assert refusal in evil.answer().refusal
         assert sum(map(len, pieces)) < 1 << 30
         answer = add(tmp_path, EACH)
         feed.more(12)
@@ -302,7 +302,7 @@ def test_a_failure_of_planning_refuses_its_request_alone(
         until(lambda: read(engine) == 8)
         askers = {name: Asker(tmp_path, EACH, name) for name in ("evil", "newcomer", "later")}
         answers = {name: asker.answer() for name, asker in askers.items()}
-        assert "ZeroDivisionError" in answers["evil"].refused
+        assert "ZeroDivisionError" in answers["evil"].refusal
         feed.more(12)
         until(lambda: read(engine) == 20)
         assert engine.queries() == ["always", "newcomer", "later"] or engine.queries() == [
@@ -417,7 +417,7 @@ def test_a_query_that_is_dropped_reports_until_the_plan_without_it_is_made(
         feed.more(8)
         until(lambda: read(engine) == 16)
         held.go.release()
-        assert asker.answer().told[0].startswith("other: dropped after epoch ")
+        assert asker.answer().messages[0].startswith("other: dropped after epoch ")
         assert engine.queries() == ["always"]
         feed.more(8)
         until(lambda: read(engine) == 24)
@@ -438,7 +438,7 @@ def test_a_query_is_dropped_in_turn_where_planning_ahead_fails(
     with started(tmp_path, always=EACH, other=EACH) as (engine, feed):
         feed.more(8)
         until(lambda: read(engine) == 8)
-        assert request(tmp_path, drop="other").told[0].startswith("other: dropped after epoch ")
+        assert request(tmp_path, drop="other").messages[0].startswith("other: dropped after epoch ")
         feed.more(8)
         until(lambda: read(engine) == 16)
         assert engine.queries() == ["always"]
@@ -478,7 +478,7 @@ def test_a_slow_plan_that_is_late_each_time_is_refused_and_no_epoch_waits(
             feed.more(held.margins[-1] // 500 + 9)  # more than the margin
             until(lambda: read(engine) == feed.count)
             held.go.release()
-        assert "late each time" in asker.answer().refused
+        assert "late each time" in asker.answer().refusal
         assert not held.begun.acquire(blocking=False)
         held.go.release()
         answer = add(tmp_path, EACH)
@@ -512,7 +512,7 @@ def test_the_loop_preempts_planning_when_it_must_plan_itself(
             engine.register(EACH, name=f"p{i}")  # no client can have the loop plan so directly
         answer = asker.answer()
         if slow == background_planning.MAX_ATTEMPTS:
-            assert "late each time" in answer.refused
+            assert "late each time" in answer.refusal
             answer = add(tmp_path, EACH)
         feed.more(12)
         until(lambda: read(engine) == 20)

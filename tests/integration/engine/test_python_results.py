@@ -231,7 +231,7 @@ def test_asyncio_reads_reports_and_awaits_the_end() -> None:
             engine.start()
             for row in ROWS:
                 engine.push(S, [row])
-            await asyncio.wait_for(engine.ended(), PATIENCE)
+            await asyncio.wait_for(engine.wait_for_end(), PATIENCE)
             await asyncio.wait_for(reader, PATIENCE)
             assert before <= threading.active_count() + 1
             return seen
@@ -255,7 +255,7 @@ def test_asyncio_raises_what_made_the_engine_fail() -> None:
                 async for _ in query:
                     pass
             with pytest.raises(EngineError, match="gone"):
-                await engine.ended()
+                await engine.wait_for_end()
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
 

@@ -199,7 +199,7 @@ def test_a_frame_that_is_given_again_has_been_read(tmp_path: Path) -> None:
 def _ever(engine: Engine) -> int:
     """The elements of all runs."""
     found = engine.progress()
-    return (found.ever or found).elements
+    return (found.all_runs or found).elements
 
 
 def wait_for(engine: Engine, elements: int) -> None:

@@ -157,13 +157,15 @@ def test_what_a_run_shares_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
         engine.start(once=True, keep_open=True)
         engine.await_end()
     told = read_sharing_report(tmp_path / "c")
-    assert told.queries == 4 and told.operators < told.apart
-    assert [join.picked > 0 for join in told.relaxed] == [True]
+    assert told.queries == 4 and told.operators < told.unshared_operators
+    assert [join.picked_rows > 0 for join in told.relaxed_joins] == [True]
     assert {name: site.site for name, site in told.regions.items()} == {
         "q0": "east", "q1": "east", "q2": "east", "other": "west",
     }  # fmt: skip
-    measured = [one for one in told.shared if one.saved_us is not None]
-    assert measured and all(one.queries and one.saved_rows is not None for one in measured)
+    measured = [one for one in told.shared_operators if one.saved_cpu_us_per_element is not None]
+    assert measured and all(
+        one.queries and one.saved_rows_per_element is not None for one in measured
+    )
     assert main(["explain", "--shared", str(tmp_path / "c")]) == 0
     text = capsys.readouterr().out
     assert "relaxed, of late" in text and "other (west): stands in west" in text
@@ -185,8 +187,8 @@ def test_joins_below_a_relaxed_one_are_not_told_as_making_nothing(tmp_path: Path
         engine.start(once=True, keep_open=True)
         engine.await_end()
     told = read_sharing_report(tmp_path / "c")
-    joined = [one.operator for one in told.shared if one.operator.startswith("Join")]
+    joined = [one.operator for one in told.shared_operators if one.operator.startswith("Join")]
     assert len(joined) == 2
-    (top,) = told.relaxed
-    assert top.made and top.join in joined
+    (top,) = told.relaxed_joins
+    assert top.joined_pairs and top.join in joined
     assert "of 3 queries" in told.log[-1][1]

@@ -84,19 +84,19 @@ def test_a_query_comes_and_goes(tmp_path: Path, feed: Callable[[int], None]) -> 
     feed(8)
     with engine(tmp_path, always=TEXT) as running:
         caught_up(running, 8)
-        assert add(tmp_path).told == ["q: added, from 1970-01-01T00:00:03.501Z on"]
-        ends = add(tmp_path, name="ends", lifetime=30_000).told
+        assert add(tmp_path).messages == ["q: added, from 1970-01-01T00:00:03.501Z on"]
+        ends = add(tmp_path, name="ends", lifetime=30_000).messages
         assert ends == [
             "ends: added, from 1970-01-01T00:00:03.501Z on, until 1970-01-01T00:00:33.501Z"
         ]
         drop(tmp_path, "ends")
         assert running.queries() == ["always", "q"]
-        assert drop(tmp_path).told[0].startswith("q: dropped after epoch ")
+        assert drop(tmp_path).messages[0].startswith("q: dropped after epoch ")
         assert running.queries() == ["always"]
     assert not list((tmp_path / "ck" / "requests").iterdir())
     report = verify(tmp_path / "ck")
     assert not report.damaged
-    assert "requested" in {found.item.kind for found in report.found}
+    assert "requested" in {found.item.kind for found in report.files}
 
 
 def test_what_is_refused_says_where_and_changes_nothing(
@@ -105,11 +105,11 @@ def test_what_is_refused_says_where_and_changes_nothing(
     feed(1)
     with engine(tmp_path, always=TEXT) as running:
         wrong = add(tmp_path, TEXT.replace("WHERE", "WERE"), "bad")
-        assert wrong.refused.startswith("line 2, column 1: WERE cannot stand here.")
+        assert wrong.refusal.startswith("line 2, column 1: WERE cannot stand here.")
         assert (wrong.notes, wrong.exit_code) == (["bad"], 2)
-        assert "There is a query always already" in add(tmp_path, name="always").refused
-        assert "Did you mean always?" in drop(tmp_path, "alway").refused
-        assert "bounds" in add(tmp_path, bounds="[]").refused
+        assert "There is a query always already" in add(tmp_path, name="always").refusal
+        assert "Did you mean always?" in drop(tmp_path, "alway").refusal
+        assert "bounds" in add(tmp_path, bounds="[]").refusal
         one, other = QuerySpec("one", TEXT), QuerySpec("other", "SELECT")
         assert asked(tmp_path, Request(next(IDS), [one, other])).exit_code == 2
         assert running.queries() == ["always"]
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_request_is_refused(tmp_path: Path, feed: Callable[[in
         until((folder / "7.answer").exists)
         answer = store.take_answer(tmp_path / "ck", "7")
         assert answer is not None
-        assert answer.refused.startswith("The request cannot be read")
+        assert answer.refusal.startswith("The request cannot be read")
 
 
 def test_what_results_cannot_be_written_of_is_refused(
@@ -138,7 +138,7 @@ def test_what_results_cannot_be_written_of_is_refused(
         running._fits = fits
         running.stream(S, tmp_path / "s")
         running.start()
-        assert add(tmp_path) == Answer(refused="1 are too many.", exit_code=1)
+        assert add(tmp_path) == Answer(refusal="1 are too many.", exit_code=1)
         assert running.queries() == []
 
 
@@ -146,14 +146,14 @@ def test_makers_and_readers(tmp_path: Path, feed: Callable[[int], None]) -> None
     feed(1)
     with engine(tmp_path) as running:
         both = [QuerySpec("reader", READER), QuerySpec("maker", MAKER)]
-        assert len(asked(tmp_path, Request(next(IDS), both)).told) == 2
-        assert "is read by reader" in drop(tmp_path, "maker").refused
+        assert len(asked(tmp_path, Request(next(IDS), both)).messages) == 2
+        assert "is read by reader" in drop(tmp_path, "maker").refusal
         feed(8)
         caught_up(running, 8)
     with engine(tmp_path) as running:
         assert sorted(running.queries()) == ["maker", "reader"]
-        assert drop(tmp_path, "reader").told
-        assert drop(tmp_path, "maker").told
+        assert drop(tmp_path, "reader").messages
+        assert drop(tmp_path, "maker").messages
     with engine(tmp_path) as running:
         assert running.queries() == []
 
@@ -170,7 +170,7 @@ def test_it_lasts(tmp_path: Path, feed: Callable[[int], None]) -> None:
     ):
         caught_up(running, 5)
         assert running.queries() == ["always", "q"]
-        assert add(tmp_path, name="other").told
+        assert add(tmp_path, name="other").messages
     with engine(tmp_path, always=TEXT, other=TEXT) as running:
         assert sorted(running.queries()) == ["always", "other", "q"]
     longer = TEXT.replace("RANGE PT1S", "RANGE PT2S")
@@ -223,11 +223,11 @@ def test_a_request_that_was_done_is_not_done_again(
     root, name = tmp_path / "ck", next(IDS)
     store.place(root, Request(name, [QuerySpec("q", TEXT)]))
     ledger = store.read_ledger(root)
-    ledger.done[name] = Answer(refused=refused, added=[] if refused else ["q"])
+    ledger.answers[name] = Answer(refusal=refused, added=[] if refused else ["q"])
     store.write_ledger(root, ledger)
     with engine(tmp_path, always=TEXT) as running:
         answer = until(lambda: store.take_answer(root, name))
-        assert answer.refused == refused
+        assert answer.refusal == refused
         assert running.queries() == ["always"]
 
 
@@ -242,7 +242,7 @@ def test_a_query_that_was_dropped_and_comes_again_begins_anew(
     manifest = store_manifest(root)
     ledger = store.read_ledger(root)
     query = running._registry.queries["q"]
-    ledger.added.append(store.Added("q", TEXT, query.dialect, query.options, manifest.plan))
+    ledger.added_queries.append(store.Added("q", TEXT, query.dialect, query.options, manifest.plan))
     store.write_ledger(root, ledger)
     for elements in (7, 8):
         feed(1)
@@ -372,7 +372,7 @@ def test_a_query_that_this_run_does_not_have_is_told_apart_and_dropped(
     ):
         caught_up(running, 4)
         add(tmp_path, name="q")
-    assert "The query bad is suspended" in read_status(root).suspended["bad"]
+    assert "The query bad is suspended" in read_status(root).suspended_queries["bad"]
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("injected")
@@ -384,12 +384,12 @@ def test_a_query_that_this_run_does_not_have_is_told_apart_and_dropped(
     ):
         feed(4)
         caught_up(running, 8)
-        found = read_status(root).suspended["bad"]
+        found = read_status(root).suspended_queries["bad"]
         assert "is not part of this one" in found and "levada drop bad" in found
-        assert drop(tmp_path, "bad").told[0].startswith("bad: dropped after epoch ")
-        assert drop(tmp_path, "q").told[0].startswith("q: dropped after epoch ")
-        assert "There is no query q" in drop(tmp_path, "q").refused
-        assert "There is no query bad" in drop(tmp_path, "bad").refused
-        assert not read_status(root).suspended
+        assert drop(tmp_path, "bad").messages[0].startswith("bad: dropped after epoch ")
+        assert drop(tmp_path, "q").messages[0].startswith("q: dropped after epoch ")
+        assert "There is no query q" in drop(tmp_path, "q").refusal
+        assert "There is no query bad" in drop(tmp_path, "bad").refusal
+        assert not read_status(root).suspended_queries
     with engine(tmp_path, always=TEXT):
-        assert not read_ledger(root).added
+        assert not read_ledger(root).added_queries

@@ -222,7 +222,7 @@ def test_limits_are_those_of_each(tmp_path: Path, limits: str) -> None:
             many.register(text, name=name)
         many.start(once=True)
         many.await_end()
-        assert set(many.status().suspended) == {"all"}
+        assert set(many.status().suspended_queries) == {"all"}
     for i in range(5):
         files = sorted((tmp_path / "out" / f"q{i}").iterdir())
         assert sum(path.read_text().count("\n") for path in files) > 100

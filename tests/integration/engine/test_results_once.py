@@ -125,7 +125,7 @@ def test_each_has_its_files_and_its_limits(tmp_path: Path) -> None:
             many.register(text, name=name)
         many.start(once=True)
         many.await_end()
-        assert set(many.status().suspended) == {"wide-0", "wide-1", "wide-2"}
+        assert set(many.status().suspended_queries) == {"wide-0", "wide-1", "wide-2"}
     for name in ("plain", "equal"):
         found = {
             "".join(

@@ -41,12 +41,12 @@ def run(folder: Path, elements: range) -> tuple[Summary, Progress]:
 
 def test_a_run_that_goes_on_counts_its_own(tmp_path: Path) -> None:
     first, progress = run(tmp_path, range(6))
-    assert (first.elements, first.results, first.ever) == (6, 4, None)
+    assert (first.elements, first.results, first.all_runs) == (6, 4, None)
     assert (progress.epochs, progress.elements, progress.results) == (first.epochs, 6, 4)
     assert "ever" not in progress.line()
     second, progress = run(tmp_path, range(6, 8))
-    assert (second.elements, second.results, second.queries) == (2, 2, {"q": 2})
-    assert second.ever == AllRunsTotals(first.epochs + second.epochs, 8, 6) == progress.ever
+    assert (second.elements, second.results, second.query_results) == (2, 2, {"q": 2})
+    assert second.all_runs == AllRunsTotals(first.epochs + second.epochs, 8, 6) == progress.all_runs
     assert (progress.epochs, progress.elements, progress.results) == (second.epochs, 2, 2)
     assert f"{2 / progress.seconds:,.0f}/s" in progress.line()
     assert "2 elements (8 ever)" in progress.line()

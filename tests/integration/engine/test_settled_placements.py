@@ -122,7 +122,7 @@ def test_state_of_a_checkpoint_that_has_run_moves(tmp_path: Path) -> None:
     run(place=path)
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
-    name = name_of(facts_of(tmp_path / "ck").id, manifest.groups)
+    name = name_of(facts_of(tmp_path / "ck").id, manifest.group_table_version)
     table = load_groups(str(tmp_path / "ck" / name))
     assert (table.partition == 1 - (np.arange(FINEST) // (FINEST // 4)) % 2).all()
 
@@ -149,7 +149,7 @@ def test_a_placement_in_vain_is_not_gone_by(tmp_path: Path) -> None:
         assert query.to_polars()["k"].to_list() == [1, 2]
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
-    assert manifest.placed is None, "two partitions would be too few for three machines"
+    assert manifest.placement is None, "two partitions would be too few for three machines"
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,16 @@ def test_other_queries_that_come_later_open_no_file(tmp_path: Path, opened: list
             running.register(OTHERS[name], name=name)
             room.feed(running)
     assert sorted(opened) == sorted([*DATA, "3.nt"])
-    static = read_status(tmp_path / "all" / "c").static
-    assert static is not None and static.pieces and static.taken and not static.opened
-    assert f"{static.taken} triples of {static.pieces} imprints" in describe_load(static)
+    static = read_status(tmp_path / "all" / "c").static_load
+    assert (
+        static is not None
+        and static.imprint_parts
+        and static.imprint_triples
+        and not static.source_parts
+    )
+    assert f"{static.imprint_triples} triples of {static.imprint_parts} imprints" in describe_load(
+        static
+    )
     del opened[:]
     for i, name in enumerate(came):
         expected = alone(tmp_path / name, name, len(came), i)

@@ -58,17 +58,17 @@ def content(running: Engine) -> bytes:
 
 
 def until_forgotten(folder: Path) -> None:
-    until(lambda: not read_ledger(folder / "ck").given)
+    until(lambda: not read_ledger(folder / "ck").static_replacements)
 
 
 def test_what_is_given_lasts_until_the_program_gives_another(folder: Path) -> None:
     with engine(folder) as running:
-        assert give(folder, SENT).told == [f"<{G}>: 1 triples, from the next epoch on"]
+        assert give(folder, SENT).messages == [f"<{G}>: 1 triples, from the next epoch on"]
         assert content(running) == SENT
     assert not list((folder / "ck" / "requests").iterdir())
     with engine(folder) as running:
         assert content(running) == SENT, "another start changes nothing"
-        assert give(folder, b"").told == [f"<{G}>: 0 triples, from the next epoch on"]
+        assert give(folder, b"").messages == [f"<{G}>: 0 triples, from the next epoch on"]
         assert content(running) == b""
     with engine(folder) as running:
         assert content(running) == b""
@@ -80,7 +80,7 @@ def test_what_is_given_lasts_until_the_program_gives_another(folder: Path) -> No
     (folder / "g.nt").write_bytes(OWN + SENT)
     with engine(folder) as running:
         assert content(running) == OWN + SENT, "who edits the file is newer"
-        assert not read_ledger(folder / "ck").given
+        assert not read_ledger(folder / "ck").static_replacements
 
 
 def test_what_was_given_before_a_crash_is_only_answered(folder: Path) -> None:
@@ -88,24 +88,29 @@ def test_what_was_given_before_a_crash_is_only_answered(folder: Path) -> None:
         give(folder, SENT)
     ledger = read_ledger(folder / "ck")
     request = Request(new_id(), content=Content(G))
-    write_ledger(folder / "ck", Ledger(given=ledger.given, done={request.id: Answer(["done"])}))
+    write_ledger(
+        folder / "ck",
+        Ledger(
+            static_replacements=ledger.static_replacements, answers={request.id: Answer(["done"])}
+        ),
+    )
     place_content(folder / "ck", request, b"this is not read any more")
     with engine(folder) as running:
         answer = until(lambda: take_answer(folder / "ck", request.id))
-        assert answer.told == ["done"]
+        assert answer.messages == ["done"]
         assert content(running) == SENT
     assert not list((folder / "ck" / "requests").iterdir())
 
 
 def test_what_is_refused_changes_nothing(folder: Path) -> None:
     with engine(folder) as running:
-        assert "not well-formed" in give(folder, b"<http://e/a> <http://e/p> .\n").refused
+        assert "not well-formed" in give(folder, b"<http://e/a> <http://e/p> .\n").refusal
         other = Request(new_id(), content=Content("http://e/h"))
-        said = ask(folder / "ck", other, lambda: time.sleep(0.002), SENT).refused
+        said = ask(folder / "ck", other, lambda: time.sleep(0.002), SENT).refusal
         assert "was not there when the engine started" in said
         lost = Request(new_id(), content=Content(G))
         place(folder / "ck", lost)
         answer = until(lambda: take_answer(folder / "ck", lost.id))
-        assert answer.refused == "The request has lost what it brought."
+        assert answer.refusal == "The request has lost what it brought."
         assert content(running) == OWN
-        assert not read_ledger(folder / "ck").given
+        assert not read_ledger(folder / "ck").static_replacements

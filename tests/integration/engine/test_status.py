@@ -41,13 +41,13 @@ def root(tmp_path: Path) -> Any:
 
 def test_patterns_that_nothing_matches_are_named(root: Any) -> None:
     hot, never, _ = read_status(root).queries
-    assert (hot.results, hot.why) == (18, "")
-    assert [(p.text, p.matched) for p in hot.patterns] == [("?a <http://e/p> ?b", 11)]
-    assert [(p.text, p.matched) for p in never.patterns] == [
+    assert (hot.results, hot.reason) == (18, "")
+    assert [(p.text, p.matched_triples) for p in hot.patterns] == [("?a <http://e/p> ?b", 11)]
+    assert [(p.text, p.matched_triples) for p in never.patterns] == [
         ("?a <http://e/p> ?b", 11),
         ("?a <http://e/typo> ?b", 0),
     ]
-    assert never.why == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
+    assert never.reason == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
 
 
 @pytest.mark.parametrize(
@@ -83,22 +83,22 @@ def test_only_what_holds_all_rows_back_is_named_as_the_reason(
         engine.start(once=True, keep_open=True)
         engine.await_end()
         held, static = engine.status().queries
-    assert held.why.startswith("No triple of" if starved else "The next report can be made"), (
-        held.why
+    assert held.reason.startswith("No triple of" if starved else "The next report can be made"), (
+        held.reason
     )
-    assert static.why == "Nothing in the static data answers it."
+    assert static.reason == "Nothing in the static data answers it."
 
 
 def test_the_stream_that_holds_a_query_back_and_the_next_report(root: Any) -> None:
     hot, _, both = read_status(root).queries
-    assert (hot.watermark, hot.holds_back, hot.next_report) == (5000, None, 6000)
-    assert (both.watermark, both.holds_back, both.next_report) == (3000, T, 4000)
+    assert (hot.watermark, hot.blocking_stream, hot.next_report) == (5000, None, 6000)
+    assert (both.watermark, both.blocking_stream, both.next_report) == (3000, T, 4000)
     assert (
-        both.why.startswith(
+        both.reason.startswith(
             "The next report can be made when the watermark, at 1970-01-01T00:00:03Z, "
             "reaches 1970-01-01T00:00:04Z."
         )
-        and T in both.why
+        and T in both.reason
     )
 
 
@@ -119,8 +119,10 @@ def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path: Path) -> 
         engine.await_end()
         clocked, counted = engine.status().queries
     assert (clocked.watermark, clocked.next_report) == (5000, 6000 - 6000 % 1500)
-    assert [(p.text, p.matched) for p in counted.patterns] == [("?a <http://e/typo> ?b", None)]
-    assert counted.why == "Nothing has come through the query's joins, filters and windows yet."
+    assert [(p.text, p.matched_triples) for p in counted.patterns] == [
+        ("?a <http://e/typo> ?b", None)
+    ]
+    assert counted.reason == "Nothing has come through the query's joins, filters and windows yet."
 
 
 def test_patterns_that_are_too_many_are_not_counted(root: Any, tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_patterns_that_are_too_many_are_not_counted(root: Any, tmp_path: Path) -
         engine.start(once=True, keep_open=True)
         engine.await_end()
         many = next(q for q in engine.status().queries if q.name == "many9")
-    assert many.results > 0 and [(p.text, p.matched) for p in many.patterns] == [
+    assert many.results > 0 and [(p.text, p.matched_triples) for p in many.patterns] == [
         ("?a <http://e/p9> ?b", None)
     ]
 
@@ -176,7 +178,7 @@ def test_the_command_tells_it_as_text_and_as_json(
 
 def test_what_a_query_shares_is_named(root: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The topmost operators that others have, too: here the pattern of all three."""
-    shared = {query.name: query.shares for query in read_status(root).queries}
+    shared = {query.name: query.shared_operators for query in read_status(root).queries}
     assert {name: [one.queries for one in own] for name, own in shared.items()} == {
         "hot": [3], "never": [3], "both": [3],
     }  # fmt: skip
@@ -197,7 +199,7 @@ def test_counts_go_on_in_the_next_run(root: Any, tmp_path: Path) -> None:
         engine.start(once=True)
         engine.await_end()
         status = engine.status()
-    assert status.ended and [p.matched for p in status.queries[1].patterns] == [11, 1]
+    assert status.has_ended and [p.matched_triples for p in status.queries[1].patterns] == [11, 1]
     assert status.queries[1].watermark == MAX
 
 

@@ -141,7 +141,10 @@ def test_relaxed_joins_have_sides_in_common(tmp_path: Path) -> None:
             room.feed(running, "x20 p c2")
             kept[mode] = room.rows(running)
             told = read_sharing_report(room.root / "c")
-            met[mode] = sum(one.made for one in told.relaxed), sum(o.wanted for o in told.relaxed)
+            met[mode] = (
+                sum(one.joined_pairs for one in told.relaxed_joins),
+                sum(o.needed_pairs for o in told.relaxed_joins),
+            )
             running.await_end(0.01)
         said[mode] = {name: sorted(str(report.solutions) for report in reports)
                       for name, reports in room.sink.reports.items()}  # fmt: skip
@@ -169,7 +172,9 @@ def test_who_picks_longer_has_rows_kept_longer(tmp_path: Path) -> None:
         room.feed(running, "x1 q0 1", "x1 q1 1", "x2 q1 1", "x3 p c1")
         running.unregister("q1_1")
         room.feed(running, "x3 q1 1", "x5 q0 1")
-        assert sum(one.made for one in read_sharing_report(room.root / "c").relaxed) == 1
+        assert (
+            sum(one.joined_pairs for one in read_sharing_report(room.root / "c").relaxed_joins) == 1
+        )
         running.await_end(0.01)
     said = {name: sum(len(report.solutions) for report in reports)
             for name, reports in room.sink.reports.items()}  # fmt: skip

@@ -62,7 +62,7 @@ def has_read(engine: Engine, stream: str, elements: int) -> None:
 def settled(engine: Engine) -> None:
     """Waits until what was taken away has left no trace."""
     assert engine._driver is not None
-    until_engine(engine, lambda: not engine._driver.streams.ledger.left)
+    until_engine(engine, lambda: not engine._driver.streams.ledger.removed_streams)
 
 
 def test_every_kind_of_source(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_cannot_be_leaves_the_engine_as_it_was(tmp_path: Path) -> None:
         running.push("e:s", lines(1))
         has_read(running, "s", 1)
         assert running.streams() == ["e:s"]
-        assert read_ledger(tmp_path / "ck").streams == []
+        assert read_ledger(tmp_path / "ck").added_streams == []
     with pytest.raises(UsageError, match="has ended"):
         running.stream("e:t", tmp_path)
     with pytest.raises(UsageError, match="has ended"):
@@ -178,7 +178,7 @@ def test_a_stream_that_was_taken_away_is_not_declared_back(tmp_path: Path) -> No
     (tmp_path / "t.nt").write_text("\n".join(lines(1, 2, 3)) + "\n")
     with engine(tmp_path, s=tmp_path / "s.nt") as running:
         has_read(running, "s", 2)
-        assert asked(tmp_path, leave="e:s").told[0].startswith("e:s: taken away after epoch ")
+        assert asked(tmp_path, leave="e:s").messages[0].startswith("e:s: taken away after epoch ")
     with pytest.warns(UserWarning, match="was taken away while an engine ran"), engine(
         tmp_path, s=tmp_path / "s.nt"
     ) as running:  # fmt: skip
@@ -197,8 +197,8 @@ def test_what_the_program_declares_otherwise_wins(tmp_path: Path) -> None:
     (tmp_path / "s.nt").write_text("\n".join(lines(1, 2)) + "\n")
     with engine(tmp_path):
         stream = NewStream("e:s", str(tmp_path / "s.nt"), {"lateness": "1s"})
-        assert asked(tmp_path, stream=stream).told == ["e:s: added, from the next epoch on"]
-        assert "There are two streams" in asked(tmp_path, stream=stream).refused
+        assert asked(tmp_path, stream=stream).messages == ["e:s: added, from the next epoch on"]
+        assert "There are two streams" in asked(tmp_path, stream=stream).refusal
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with engine(tmp_path) as running:
@@ -208,7 +208,7 @@ def test_what_the_program_declares_otherwise_wins(tmp_path: Path) -> None:
     ) as running:  # fmt: skip
         assert running._registry.streams["e:s"].lateness == 0
         has_read(running, "s", 2)
-    assert read_ledger(tmp_path / "ck").streams == []
+    assert read_ledger(tmp_path / "ck").added_streams == []
 
 
 def test_what_comes_and_goes_leaves_no_files(tmp_path: Path) -> None:

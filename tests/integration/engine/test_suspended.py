@@ -56,7 +56,7 @@ def test_the_others_go_on_and_it_lasts(stream: Path, tmp_path: Path) -> None:
     assert found["count"] == [*counted(stream)]
     assert sum(n for _, n in found["pairs"]) <= 500
     status = read_status(tmp_path / "checkpoint")
-    assert list(status.suspended) == ["pairs"]
+    assert list(status.suspended_queries) == ["pairs"]
     assert [q.name for q in status.queries] == ["count"]
     with stream.open("a") as file:
         file.write(
@@ -76,7 +76,7 @@ def test_a_higher_bound_lets_it_go_on(stream: Path, tmp_path: Path) -> None:
         )
     found = run(tmp_path, {"pairs": PAIRS}, max_rows=5000)
     assert (6000, 100) in found["pairs"] or (7000, 100) in found["pairs"]
-    assert not read_status(tmp_path / "checkpoint").suspended
+    assert not read_status(tmp_path / "checkpoint").suspended_queries
 
 
 def test_what_folds_is_bounded_in_memory_and_not_suspended(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_killed_before_any_change_of_the_disk(
         assert not attempt(tmp_path, root, "pairs count", k, fate), f"the kill before {k} came"
         suspended.append((root / "ck" / "suspended.json").exists())
         assert attempt(tmp_path, root, "pairs count"), f"after a kill before call {k}"
-        assert list(read_status(root / "ck").suspended) == ["pairs"], k
+        assert list(read_status(root / "ck").suspended_queries) == ["pairs"], k
         assert published(root) == whole, f"after a kill before call {k}"
     assert suspended == sorted(suspended) and not suspended[0] and sum(suspended) > CHANGES // 2
 
@@ -163,4 +163,4 @@ def test_of_those_who_share_a_join_only_the_one_with_too_many_rows(
     with pytest.warns(UserWarning, match="The query b is suspended"):
         found = run(tmp_path, queries, max_rows=500, epoch_rows=10_000, sharing=sharing)
     assert [found[c][:1] for c in "abc"] == [[(1000, 3)], [], [(1000, 5)]]
-    assert list(read_status(tmp_path / "checkpoint").suspended) == ["b"]
+    assert list(read_status(tmp_path / "checkpoint").suspended_queries) == ["b"]

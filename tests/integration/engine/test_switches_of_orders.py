@@ -228,7 +228,7 @@ def test_a_query_that_is_suspended_while_it_goes_over(runs: Callable[..., Run], 
     stream = [*stream, *crowd, *rest]
     run.feed(crowd)
     run.feed(rest)
-    assert list(run.engine.status().suspended) == ["much"]
+    assert list(run.engine.status().suspended_queries) == ["much"]
     assert "much" not in run.topology.queries and "much" not in run.topology.switches
     gone = [what for what in run.log if what.startswith("few has gone over")]
     assert len(gone) > 1, run.log
@@ -263,7 +263,7 @@ def test_what_goes_over_is_told(runs: Callable[..., Run], tmp_path: Path) -> Non
     run.engine.register(text(BODY), name="q")
     run.engine.start()
     run.feed(chains(5))
-    assert run.engine.status().goes_over == ("q",)
+    assert run.engine.status().migrating_queries == ("q",)
     run.engine.close()
     shown = show_run(read_sharing_report(tmp_path / "c"))
     assert "begins to go over to" in shown, shown

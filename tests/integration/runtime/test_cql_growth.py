@@ -38,7 +38,7 @@ def test_a_full_window_does_not_make_an_epoch_dearer(name: str, tmp_path: Path) 
     ) as engine:
         engine.stream("S", path, schema=SCHEMA)
         engine.register(QUERIES[name], name="q", dialect="cql")
-        engine._on_epoch(lambda manifest: touched.append(manifest.rows_in))
+        engine._on_epoch(lambda manifest: touched.append(manifest.input_rows))
         engine.start(once=True)
         engine.await_end()
     early, late = touched[2], touched[10]
@@ -63,5 +63,5 @@ def test_a_key_with_twice_the_rows_of_an_epoch_costs_twice(name: str, tmp_path: 
             engine.start(once=True)
             engine.await_end()
             assert engine._driver is not None
-            touched.append(engine._driver.last.rows_in)
+            touched.append(engine._driver.last.input_rows)
     assert touched[1] < 2.2 * touched[0], touched

@@ -61,4 +61,4 @@ def test_deadly_static_data_end_the_next_start_with_a_sentence(tmp_path: Path, d
 
 
 def test_an_intention_of_before_has_nothing_deadly() -> None:
-    assert EpochIntent(1, 1, 0).deadly == []
+    assert EpochIntent(1, 1, 0).crashing_splits == []

@@ -112,7 +112,7 @@ def test_an_operator_that_ends_the_process_does_so_twice(folder: Path) -> None:
     for _ in range(2):
         assert start(root, "plain,sums", bare=ABORTS)[0] == -signal.SIGABRT
     assert start(root, "plain,sums", bare=ABORTS) == (0, whole)
-    (why,) = read_status(root / "c").suspended.values()
+    (why,) = read_status(root / "c").suspended_queries.values()
     assert "The query sums is suspended" in why
     assert "it ended each process that evaluated it (SIGABRT)" in why
     assert not verify(root / "c").damaged
@@ -138,7 +138,7 @@ def test_an_operator_without_an_end_is_suspended_at_the_next_start(
     root = folder / "root"
     assert start(root, "plain,sums", bare=ENDLESS)[0] == EXIT_CODE
     assert start(root, "plain,sums", bare=ENDLESS) == (0, whole)
-    (why,) = read_status(root / "c").suspended.values()
+    (why,) = read_status(root / "c").suspended_queries.values()
     assert "it ended each process that evaluated it (SIGXCPU)" in why
 
 
@@ -153,7 +153,7 @@ def test_native_code_that_holds_the_interpreter_is_ended_and_suspended(
     for _ in range(2):
         assert start(root, "plain,sums", bare=HOLDING)[0] == EXIT_CODE
     assert start(root, "plain,sums", bare=HOLDING) == (0, whole)
-    (why,) = read_status(root / "c").suspended.values()
+    (why,) = read_status(root / "c").suspended_queries.values()
     assert "it ended each process that evaluated it (SIGXCPU)" in why
 
 
@@ -167,7 +167,7 @@ def test_reading_without_an_end_sets_the_records_aside_at_the_next_start(
     again, found = start(root, "plain", bare=ENDLESS_READING)
     assert status == again == 0
     assert set(found) < set(whole) and len(found) == len(whole) - 5
-    assert read_status(root / "c").streams["http://e/S"].dead == 1
+    assert read_status(root / "c").streams["http://e/S"].dead_letters == 1
 
 
 HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "
@@ -197,7 +197,7 @@ def test_a_server_starts_its_engine_again_without_the_query(folder: Path) -> Non
         try:
             until((folder / "ck" / SUSPENDED).exists, process=process)
             url = f"http://127.0.0.1:{port}/status"
-            until(lambda: "sums" in httpx.get(url).json()["suspended"], process=process)
+            until(lambda: "sums" in httpx.get(url).json()["suspended_queries"], process=process)
             until(lambda: plain_results(httpx.get(url).json()) > 10, process=process)
             assert "Levada starts again." in (folder / "err").read_text()
         finally:

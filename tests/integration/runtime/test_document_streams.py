@@ -53,7 +53,7 @@ def test_each_file_is_an_element(tmp_path: Path, ending: str, epoch_rows: Any) -
     folder = write_documents(tmp_path / "d", ELEMENTS, ending)
     options = {"format": "nq", "element": "document"} if "nq" in ending else {}
     record = check(tmp_path, folder, epoch_rows=epoch_rows, time=FILENAME, **options)
-    assert (record.elements, record.triples, record.dead) == (12, 24, 0)
+    assert (record.elements, record.triples, record.dead_letters) == (12, 24, 0)
 
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
@@ -107,7 +107,7 @@ def test_a_malformed_document_is_dead_as_a_whole(tmp_path: Path) -> None:
     bad = b"<http://e/a1> <http://e/p> 77 .\n<http://e/a1> oops .\n"
     write_packed(folder / "0005_2600.ttl.gz", bad)
     record = check(tmp_path, folder, time=FILENAME)
-    assert (record.elements, record.dead) == (12, 1)
+    assert (record.elements, record.dead_letters) == (12, 1)
     (letters,) = (tmp_path / "ck1000" / "dead-letter").iterdir()
     letter = json.loads(letters.read_text())
     assert (letter["source"], letter["offset"]) == ("0005_2600.ttl.gz", 32)
@@ -137,7 +137,7 @@ def test_a_block_with_two_times_is_dead_whole(tmp_path: Path) -> None:
     assert good
     (tmp_path / "s.nt").write_text("\n".join(blocks))
     record = check(tmp_path, tmp_path / "s.nt", element="blankline")
-    assert (record.elements, record.dead) == (12, 1)
+    assert (record.elements, record.dead_letters) == (12, 1)
 
 
 @CUTS
@@ -209,7 +209,7 @@ def test_json_lines_are_tuples(tmp_path: Path, epoch_rows: int) -> None:
             (3000, f'"3"^^<{x}integer>', None, '"7"', f'"false"^^<{x}boolean>'),
         ]
         record = engine._records()["S"]
-        assert (record.elements, record.dead) == (3, 6)
+        assert (record.elements, record.dead_letters) == (3, 6)
         letters = [
             json.loads(line)
             for p in sorted((engine.root / "dead-letter").iterdir())

@@ -37,7 +37,7 @@ def grown(folder: Path, asked: Any, epochs: int = EPOCHS, **options: Any) -> lis
 
     def tell(manifest: Any) -> None:
         files = len(os.listdir(folder / "ck" / "state"))
-        found.append((files, len(os.listdir("/proc/self/fd")), manifest.rows_state))
+        found.append((files, len(os.listdir("/proc/self/fd")), manifest.state_rows))
 
     with Engine(
         spark=False, checkpoint=folder / "ck", epoch_rows=1, partitions=1, keep_results=False

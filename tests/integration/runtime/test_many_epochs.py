@@ -99,7 +99,14 @@ def measured(checkpoint: Path, manifest: Manifest) -> tuple[float, ...]:
     maps = re.findall(rf"{re.escape(str(checkpoint))}/.*", Path("/proc/self/maps").read_text())
     memory = psutil.Process().memory_info().rss
     deleted = sum(line.endswith("(deleted)") for line in maps)
-    return len(sizes), sum(sizes) / 1e6, len(maps), deleted, memory / 1e6, manifest.groups
+    return (
+        len(sizes),
+        sum(sizes) / 1e6,
+        len(maps),
+        deleted,
+        memory / 1e6,
+        manifest.group_table_version,
+    )
 
 
 def sizes_in(folder: Path) -> Iterator[int]:

@@ -84,17 +84,19 @@ def test_a_start_over_another_number_goes_on(tmp_path: Path) -> None:
     sink = MemorySink()
     run(tmp_path, sink, 5000, 1)
     (before,) = run(tmp_path, sink, 5000, None, LATER)
-    assert partitions_of(before) == {"0"} and before.groups == 1
+    assert partitions_of(before) == {"0"} and before.group_table_version == 1
     (moved,) = run(tmp_path, sink, 5000, 4, LATER, LAST)
-    assert partitions_of(moved) == set("0123") and moved.groups == 2
+    assert partitions_of(moved) == set("0123") and moved.group_table_version == 2
     written = [state_files.map_(str(tmp_path / "ck"), name)[0] for name in moved.state.values()]
     assert not any(written), "a move writes no row"
-    assert moved.rows_state == 4 * before.rows_state, "each looks at the instants, as ever"
+    assert moved.state_rows == 4 * before.state_rows, "each looks at the instants, as ever"
     assert not verify(tmp_path / "ck").damaged
     last = run(tmp_path, sink, 8000, "auto", LATER, LAST)[-1]
-    assert partitions_of(last) == set("012") and last.groups == 3
+    assert partitions_of(last) == set("012") and last.group_table_version == 3
     same = run(tmp_path, sink, 9000, None, LATER, LAST)[-1]
-    assert partitions_of(same) == set("012") and same.groups == 3, "it keeps what it has"
+    assert partitions_of(same) == set("012") and same.group_table_version == 3, (
+        "it keeps what it has"
+    )
     run(tmp_path, sink, 10**9, 2, LATER, LAST, keep_open=False)
     judge(QUERIES, {S: LEFT, T: RIGHT}, sink.reports)
     assert tables(tmp_path) == ["3", "4"], "what no manifest names is gone"

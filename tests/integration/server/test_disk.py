@@ -63,7 +63,7 @@ def check_made(found: dict[str, httpx.Response]) -> None:
         "rows": 202, "rows with a key": 202, "a query": 201, "no query": 200, "a stream": 201,
         "no stream": 200, "a graph": 200,
     }  # fmt: skip
-    assert not found["rows with a key"].json()["again"], "what was refused has not been taken"
+    assert not found["rows with a key"].json()["is_repeated"], "what was refused has not been taken"
 
 
 @pytest.fixture

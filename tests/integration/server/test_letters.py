@@ -30,10 +30,10 @@ def test_letters_of_a_run(client: httpx.Client, run: Run) -> None:
         '<http://e/a> <http://e/p> "1" 100 .\n'
         '<http://e/a> <http://e/p> "1" 20000 .\n'
     )
-    until(lambda: client.get("/status").json()["streams"]["s"]["dead"])
+    until(lambda: client.get("/status").json()["streams"]["s"]["dead_letters"])
     until(lambda: len(client.get("/letters").json()["letters"]) == 2)
     found = client.get("/letters").json()
-    assert found["counts"] == {"s": {"dead": 1, "late": 1}}
+    assert found["counts"] == {"s": {"dead_letters": 1, "late": 1}}
     dead, late = found["letters"]
     if dead["kind"] == "late":
         dead, late = late, dead
@@ -42,7 +42,7 @@ def test_letters_of_a_run(client: httpx.Client, run: Run) -> None:
     assert "dot" in dead["reason"]
     assert late["reason"] == "Its time 100 is below the watermark 4500."
     only = client.get("/letters?kind=dead&stream=s&limit=1").json()
-    assert ([letter["kind"] for letter in only["letters"]], only["more"]) == (["dead"], False)
+    assert ([letter["kind"] for letter in only["letters"]], only["has_more"]) == (["dead"], False)
     for asked, status in (
         ("stream=t", 404),
         ("kind=x", 400),
@@ -95,10 +95,10 @@ def test_letters_that_lie_elsewhere(run: Run, tmp_path: Path) -> None:
     elsewhere = tmp_path / "out"
     with served(Settings(run.root, port=0, letters=elsewhere)) as url:
         until(lambda: httpx.get(f"{url}/letters").json()["counts"].get("s", {}).get("dead"))
-        assert "below its --out" in httpx.get(f"{url}/letters").json()["told"]
+        assert "below its --out" in httpx.get(f"{url}/letters").json()["message"]
         write(elsewhere, "dead-letter", 1, {"stream": "s", "reason": "It is none."})
         found = httpx.get(f"{url}/letters").json()
-        assert (found["told"], found["letters"][0]["reason"]) == ("", "It is none.")
+        assert (found["message"], found["letters"][0]["reason"]) == ("", "It is none.")
 
 
 def test_status_tells_of_outputs(client: httpx.Client, run: Run) -> None:
@@ -106,21 +106,29 @@ def test_status_tells_of_outputs(client: httpx.Client, run: Run) -> None:
     away = Delivered("hot", "kafka://127.0.0.1/hot", 0, 0, 0, 0, "It is away.", True)
     write_deliveries(run.root, [away, Delivered("hot", "kafka://b/hot", 0, 0, 0, 1 << 40)])
     first, second = client.get("/status").json()["outputs"]
-    assert (first["to"], first["why"], first["holds"]) == (away.to, "It is away.", True)
-    assert first["behind"] == 4
-    assert first["age"] >= 0
-    assert (second["behind"], second["oldest"], second["age"]) == (0, None, None)
+    assert (first["target"], first["reason"], first["blocks_intake"]) == (
+        away.target,
+        "It is away.",
+        True,
+    )
+    assert first["pending_reports"] == 4
+    assert first["age_seconds"] >= 0
+    assert (second["pending_reports"], second["oldest_pending_ms"], second["age_seconds"]) == (
+        0,
+        None,
+        None,
+    )
 
 
 def test_what_a_picture_needs(client: httpx.Client) -> None:
     headers = {"Accept": "application/json"}
-    found = client.get("/explain?most=300", headers=headers).json()
-    assert found["count"] == len(found["nodes"])
+    found = client.get("/explain?max_nodes=300", headers=headers).json()
+    assert found["node_count"] == len(found["nodes"])
     (leaf,) = [node for node in found["nodes"] if node["reads"]]
     assert leaf["reads"] == [{"stream": "s", "text": "?a <http://e/p> ?b"}]
     (pattern,) = client.get("/queries/hot").json()["patterns"]
     assert (pattern["stream"], pattern["text"]) == ("s", leaf["reads"][0]["text"])
     assert found["queries"][0]["node"] in {node["name"] for node in found["nodes"]}
-    few = client.get("/explain?most=2", headers=headers).json()
-    assert (few["count"], few["nodes"], few["edges"]) == (found["count"], [], [])
-    assert client.get("/explain?most=x", headers=headers).status_code == 400
+    few = client.get("/explain?max_nodes=2", headers=headers).json()
+    assert (few["node_count"], few["nodes"], few["edges"]) == (found["node_count"], [], [])
+    assert client.get("/explain?max_nodes=x", headers=headers).status_code == 400

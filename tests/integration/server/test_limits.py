@@ -78,12 +78,12 @@ def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
             found = {name: reports(client, name) for name in NINE}
             for name, said in SUSPENDED.items():
                 until(partial(is_suspended, client, name))
-                why = client.get(f"/queries/{name}").json()["why"]
+                why = client.get(f"/queries/{name}").json()["reason"]
                 assert said in why
                 refused = client.get(f"/queries/{name}/results")
                 assert (refused.status_code, refused.json()["hint"]) == (409, why)
             hard = client.get("/queries/hard").json()
-            assert (hard["state"], hard["patterns"][0]["matched"]) == ("running", 1)
+            assert (hard["state"], hard["patterns"][0]["matched_triples"]) == ("running", 1)
             until(lambda: client.get("/queries/often").json()["last_report"] == LAST)
             assert client.get("/queries/often").json()["state"] == "running"
     for k, name in enumerate(NINE):

@@ -116,7 +116,7 @@ def test_a_query_has_what_its_token_gives_it(run: Run) -> None:
         run.feed(10)
         until(lambda: one.get("/queries/mine").json()["state"] == "suspended")
         until(lambda: last_report(other, "theirs") == last_report(other) == 9000)
-        why = one.get("/queries/mine").json()["why"]
+        why = one.get("/queries/mine").json()["reason"]
         assert "4 solutions; the limit is 3." in why and "(solutions=3)" in why
         after = "results?after=6000"
         both = [other.get(f"/queries/{name}/{after}").text for name in ("theirs", "hot")]

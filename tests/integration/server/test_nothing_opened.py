@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from levada import Engine
-from levada.cli.status import tell
 from levada.engine.status.status import read_status
+from levada.engine.status.status_document import status_document
 from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from support.http_server import TEXT, last_report, served
@@ -218,7 +218,8 @@ def test_a_token_is_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         for page in ("/status", "/queries", "/streams", "/letters", "/metrics", "/explain",
                      "/openapi.json", "/", "/page/page.js", "/queries/mine"):  # fmt: skip
             assert ask(own["read"], "GET", page).status_code == 200, page
-        seen.append(json.dumps(tell(read_status(tmp_path / "ck"))))
+        root = tmp_path / "ck"
+        seen.append(json.dumps(status_document(root, read_status(root), 0.0)))
         seen += capfd.readouterr()
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert any("ck" in p.parts for p in files)

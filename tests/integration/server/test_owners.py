@@ -59,7 +59,7 @@ def names(client: httpx.Client) -> set[str]:
 
 
 def operator(folder: Path, request: Request) -> None:
-    assert not ask(folder / "ck", request, pause).refused
+    assert not ask(folder / "ck", request, pause).refusal
 
 
 def adds(folder: Path, text: str) -> None:
@@ -96,7 +96,7 @@ def test_what_ended_gives_no_right_to_what_has_its_name(
         until(lambda: put(client, path=f"/queries/q{lifetime}") == 201)
         WAYS[way](tmp_path, engine, client)
         until(lambda: not names(client))
-        until(lambda: not read_owners(tmp_path / "ck").added)
+        until(lambda: not read_owners(tmp_path / "ck").added_queries)
         adds(tmp_path, text)
         until(lambda: names(client))
         found = client.delete("/queries/q")
@@ -184,18 +184,18 @@ def test_a_stream_that_was_taken_away_gives_no_right(
     with running(tmp_path, tokens["anna"]) as (_, client):
         for away in (
             lambda: client.delete("/streams/s"),
-            lambda: operator(tmp_path, Request(new_id(), leave="s")),
+            lambda: operator(tmp_path, Request(new_id(), remove_stream="s")),
         ):
             assert client.put("/streams/s").status_code == 201
             away()
             stream = NewStream("s", "push:", {"format": "nq"})
-            operator(tmp_path, Request(new_id(), stream=stream))
+            operator(tmp_path, Request(new_id(), add_stream=stream))
             until(lambda: client.get("/streams/s").status_code == 200)
             found = client.delete("/streams/s")
             assert (found.status_code, found.json()["detail"]) == (
                 403, "The token anna has not added the stream s.",
             )  # fmt: skip
-            operator(tmp_path, Request(new_id(), leave="s"))
+            operator(tmp_path, Request(new_id(), remove_stream="s"))
             until(lambda: client.get("/streams/s").status_code == 404)
 
 
@@ -206,10 +206,12 @@ def test_the_engine_takes_away_what_is_its_owners_alone(
     with running(tmp_path, tokens["anna"]) as (_, client):
         assert client.put("/streams/s").status_code == 201
         adds(tmp_path, TEXT)
-        late = Request(new_id(), drop="q", only="anna")
-        assert ask(tmp_path / "ck", late, pause).refused == "The token anna has not added q."
-        late = Request(new_id(), [QuerySpec("q", OTHER, owner="anna")], drop="q", only="anna")
-        assert ask(tmp_path / "ck", late, pause).refused
-        late = Request(new_id(), leave="s", only="bob")
-        assert ask(tmp_path / "ck", late, pause).refused == "The token bob has not added s."
+        late = Request(new_id(), drop="q", required_owner="anna")
+        assert ask(tmp_path / "ck", late, pause).refusal == "The token anna has not added q."
+        late = Request(
+            new_id(), [QuerySpec("q", OTHER, owner="anna")], drop="q", required_owner="anna"
+        )
+        assert ask(tmp_path / "ck", late, pause).refusal
+        late = Request(new_id(), remove_stream="s", required_owner="bob")
+        assert ask(tmp_path / "ck", late, pause).refusal == "The token bob has not added s."
         assert names(client) == {"q"}

@@ -77,7 +77,7 @@ def test_what_is_pushed_comes_through(client: httpx.Client) -> None:
         "report,a,n\n" + "".join(f"2000,http://e/a,{n}\n" for n in range(4))
     )
     stream = client.get("/streams/s").json()
-    assert (stream["pushed"], stream["format"]) == (True, "nq")
+    assert (stream["accepts_rows"], stream["format"]) == (True, "nq")
     assert client.put("/streams/s").status_code == 200
     assert 'levada_pushed_rows_total{stream="s"} 8' in client.get("/metrics").text
 
@@ -131,7 +131,7 @@ def test_what_is_sent_again_is_taken_once(client: httpx.Client) -> None:
     headers = {**QUADS, "Idempotency-Key": "one"}
     first = client.post("/streams/s", content=line(1), headers=headers)
     again = client.post("/streams/s", content=line(1), headers=headers)
-    assert (first.json()["again"], again.json()["again"]) == (False, True)
+    assert (first.json()["is_repeated"], again.json()["is_repeated"]) == (False, True)
     assert (again.status_code, again.json()["rows"]) == (202, 0)
     client.post("/streams/s", content=line(2), headers={**QUADS, "Idempotency-Key": "two"})
     until(partial(read, client, "s", 2))
@@ -143,7 +143,7 @@ def test_a_key_is_one_bodys(client: httpx.Client) -> None:
     assert client.post("/streams/s", content=line(1), headers=headers).status_code == 202
     other = client.post("/streams/s", content=line(2), headers=headers)
     assert (other.status_code, "another body" in other.json()["detail"]) == (422, True)
-    assert client.post("/streams/s", content=line(1), headers=headers).json()["again"]
+    assert client.post("/streams/s", content=line(1), headers=headers).json()["is_repeated"]
     wrong = {**QUADS, "Idempotency-Key": "two"}
     assert client.post("/streams/s", content="none", headers=wrong).status_code == 400
     assert client.post("/streams/s", content=line(2), headers=wrong).json()["rows"] == 1

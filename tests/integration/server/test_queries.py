@@ -19,7 +19,7 @@ def test_a_query_is_put_once(client: httpx.Client, run: Run) -> None:
     made = client.put("/queries/warm", content=WARM, headers=SPARQL)
     assert made.status_code == 201
     assert made.headers["location"] == "/queries/warm"
-    assert made.json()["told"][0].startswith("warm: added, from ")
+    assert made.json()["messages"][0].startswith("warm: added, from ")
     again = client.put("/queries/warm", content=WARM, headers=SPARQL)
     assert (again.status_code, again.headers["etag"]) == (200, made.headers["etag"])
     run.feed(10)
@@ -46,7 +46,7 @@ def test_put_query_answers_with_warnings_of_the_text(client: httpx.Client) -> No
     text = head + "WHERE { WINDOW :w { ?s ?p ?o } } " + end
     made = client.put("/queries/many", content=text, headers=SPARQL)
     assert made.status_code == 201, made.text
-    assert made.json()["more"] == 0
+    assert made.json()["more_warnings"] == 0
     (warning,) = made.json()["warnings"]
     assert warning["message"] == "?n stands in HAVING, and nothing binds it there."
     assert warning["hint"].startswith("SELECT computes ?n after HAVING")

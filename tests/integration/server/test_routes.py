@@ -30,9 +30,9 @@ def test_what_a_checkpoint_says(client: httpx.Client) -> None:
     assert client.get("/streams/s").json()["name"] == "s"
     (query,) = client.get("/queries").json()["queries"]
     assert query["text"].startswith("PREFIX : <http://e/>\nSELECT ?a ?n")
-    assert (query["state"], query["dialect"], query["solutions"]) == ("running", "rspql", 14)
+    assert (query["state"], query["dialect"], query["results"]) == ("running", "rspql", 14)
     assert (query["watermark"], query["next_report"]) == (4500, 5000)
-    assert query["rows"] > 0 and query["cpu_seconds"] > 0 and query["state_bytes"] > 0
+    assert query["input_rows"] > 0 and query["cpu_seconds"] > 0 and query["state_bytes"] > 0
     one = client.get("/queries/hot")
     assert one.json() == query
     assert one.headers["etag"].startswith('"')
@@ -59,7 +59,7 @@ def test_metrics_are_prometheus(client: httpx.Client) -> None:
     assert samples == {"s": 10}
     (watermark,) = families["levada_query_watermark_seconds"].samples
     assert (watermark.labels, watermark.value) == ({"query": "hot"}, 4.5)
-    for name in ("cpu_seconds", "operator_rows", "state_bytes"):
+    for name in ("cpu_seconds", "input_rows", "state_bytes"):
         (taken,) = families[f"levada_query_{name}"].samples
         assert taken.labels == {"query": "hot"} and taken.value > 0
     assert families["levada_engine_running"].samples[0].value == 1

@@ -72,7 +72,7 @@ def test_another_content_lasts_until_the_file_says_another(folder: Path) -> None
     body = "@prefix : <http://e/> . :hall :kind :Cave . :shed :kind :Room ."
     with running(folder) as client:
         put = client.put(f"/static/{LATER}", content=body, headers=TURTLE)
-        assert put.json()["told"] == [f"<{LATER}>: 2 triples, from the next epoch on"]
+        assert put.json()["messages"] == [f"<{LATER}>: 2 triples, from the next epoch on"]
         until(lambda: kinds(client) == ["Cave", "Room"])
         assert client.put(f"/static/{LATER}", content=body, headers=TURTLE).status_code == 200
         assert client.get(f"/static/{LATER}").text.count("\n") == 2

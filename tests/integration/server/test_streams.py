@@ -63,7 +63,7 @@ def test_a_stream_is_made_fed_read_and_taken_away(client: httpx.Client) -> None:
     body = "".join(map(line, range(8)))
     assert client.post("/streams/obs", content=body).json()["rows"] == 8
     until(lambda: last_report(client) == 3000)
-    assert client.get("/streams/obs").json()["pushed"] is True
+    assert client.get("/streams/obs").json()["accepts_rows"] is True
     refused = client.delete("/streams/obs")
     assert (refused.status_code, refused.json()["detail"]) == (
         409, "The stream obs is read by hot. Take out what reads it first."
@@ -115,7 +115,7 @@ def test_stream_of_a_client_has_the_servers_limit_of_future_times(tmp_path: Path
                     client.post(f"/streams/{name}", content=ahead)
                 assert client.put("/streams/obs", json={"max_future": "3h"}).status_code == 409
         until(lambda: engine.status().streams["far"].elements == 2)
-        until(lambda: engine.status().streams["obs"].dead == 2)
+        until(lambda: engine.status().streams["obs"].dead_letters == 2)
 
 
 @pytest.mark.parametrize(

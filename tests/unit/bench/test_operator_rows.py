@@ -36,7 +36,7 @@ def touched(name: str, window: int) -> int:
         nonlocal rows
         read = sum(stream.elements for stream in manifest.streams.values())
         if size.warm < read <= size.until:
-            rows += manifest.rows_in + manifest.rows_state
+            rows += manifest.input_rows + manifest.state_rows
 
     go(name, size, see)
     return rows

@@ -39,9 +39,9 @@ def test_heads_lose_nothing_that_is_gone_by(found: list[SourceReport]) -> None:
     marks = [TaskOutcome(1, partition) for partition in (0, 1)]
     for mark, own in zip(marks, (found, some), strict=True):
         mark.record_inputs(own, {""})
-    assert marks[0].heard == marks[1].heard
+    assert marks[0].input_digest == marks[1].input_digest
 
 
 def test_what_is_as_usual_takes_no_room() -> None:
-    (head,) = heads_of([SourceReport(0, "a.csv", 7, 5, hits={"p": 5})], whole=False)
+    (head,) = heads_of([SourceReport(0, "a.csv", 7, 5, pattern_matches={"p": 5})], whole=False)
     assert head == [0, "a.csv", 7, 5]

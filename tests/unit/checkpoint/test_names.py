@@ -80,7 +80,7 @@ class World:
                         state_files.delete(str(self.root), mine)
                 done.append(told)
                 needs[f"{stage}.{p}"] = files
-                if told.state or (not told.whole and state.file):
+                if told.state or (not told.lists_all_files and state.file):
                     states[f"{stage}.{p}"] = told.state or state.file
         rng.shuffle(done)
         return done, needs, states
@@ -132,12 +132,12 @@ class World:
         done, needs, states = self.job(driver)
         last = driver.last
         epoch = 1 + (last.epoch if last else 0)
-        manifest = Manifest(epoch, 0, groups=driver.tables.current)
-        beside = set() if last is None else {name for name, _ in last.totalled}
+        manifest = Manifest(epoch, 0, group_table_version=driver.tables.current)
+        beside = set() if last is None else {name for name, _ in last.total_files}
         if self.rng.random() < 0.3:
             name = state_files.write(str(self.root), "state", f"{epoch}-totals", [b"{}" * 8])
             beside = {name, *self.rng.sample(sorted(beside), len(beside) // 2)}
-        manifest.totalled = [(name, 1) for name in sorted(beside)]
+        manifest.total_files = [(name, 1) for name in sorted(beside)]
         driver.names.follow(manifest, done, beside)
         return manifest, needs, states, beside
 

@@ -96,7 +96,7 @@ def four_epochs(root: Path) -> bytes:
     kept = index(root)
     for epoch in range(1, 5):
         made = manifest(epoch, root)
-        made.indexed = kept.newest
+        made.previous_indexed_epoch = kept.newest
         kept.add(made)
         if epoch > 2:
             (root / "manifests" / str(epoch)).write_bytes(encode_manifest(made))

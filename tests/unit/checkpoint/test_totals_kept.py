@@ -133,7 +133,7 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
             told = told_of(counts)
             assert told.solutions == sum(n for n, _ in counts.values())
             totals, files = query_totals.update_totals(root, cast(Plan, plan), last, epoch, told)
-            last = Manifest(epoch, plan.version, totals=totals, totalled=files)
+            last = Manifest(epoch, plan.version, totals=totals, total_files=files)
             assert len(totals) <= 6
             most = max(most, len(files))
             here = cast(Plan, plan)
@@ -154,8 +154,8 @@ def test_a_manifest_does_not_grow_by_queries(tmp_path: Path) -> None:
         plan = cast(Plan, Planned(1, {3: node}, {place.name: place for place in node.members}))
         told = told_of(dict.fromkeys(node.members, (5, 2)))
         totals, files = query_totals.update_totals(str(tmp_path), plan, Manifest(0, 1), 1, told)
-        sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, totalled=files))))
-        last = Manifest(1, 1, totals=totals, totalled=files)
+        sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, total_files=files))))
+        last = Manifest(1, 1, totals=totals, total_files=files)
         assert query_totals.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)
     assert abs(sizes[1] - sizes[0]) < 16
 

@@ -54,18 +54,18 @@ def test_where_no_line_is_drawn_anew_it_is_said_once_what_is_awaited() -> None:
     shown = console()
     after = After(shown, Waiting(shown), lambda: None, lambda: next(clock))
     for _ in range(4):
-        after(Progress(1, 9, 9, 2.0, awaits="The broker is away"))
+        after(Progress(1, 9, 9, 2.0, waiting_for="The broker is away"))
     for n in (1, 2):
-        after(Progress(1, 9, 9, 2.0, awaits=f"kernels are being compiled ({n} so far)"))
+        after(Progress(1, 9, 9, 2.0, waiting_for=f"kernels are being compiled ({n} so far)"))
     after.close()
     assert text_of(shown).splitlines() == ["The broker is away", KERNELS]
 
 
 def test_the_summary_says_which_output_has_not_had_all() -> None:
-    away = OutputStatus("q", "kafka://h/t", 1, 5, "h is away.", holds=False)
-    slow = OutputStatus("r", "postgresql://h/db#r", 2000, 5, "", holds=False)
+    away = OutputStatus("q", "kafka://h/t", 1, 5, "h is away.", blocks_intake=False)
+    slow = OutputStatus("r", "postgresql://h/db#r", 2000, 5, "", blocks_intake=False)
     shown = console()
-    shown.print(Summary(undelivered=(away.undelivered, slow.undelivered)))
+    shown.print(Summary(undelivered_outputs=(away.undelivered, slow.undelivered)))
     assert text_of(shown).splitlines()[-2:] == [
         "q: 1 report left to deliver by the next run on the checkpoint: h is away.",
         "r: 2,000 reports left to deliver by the next run on the checkpoint: postgresql://h/db#r "
@@ -110,8 +110,8 @@ SUMMARY = Summary(
     reports=5,
     epochs=2,
     late=1,
-    dead=3,
-    queries={"q[1]": 7},
+    dead_letters=3,
+    query_results={"q[1]": 7},
     streams={
         "s": StreamCounts(2000, 6000, 1, 3, MAX),
         "t": StreamCounts(watermark=1500),
@@ -119,7 +119,7 @@ SUMMARY = Summary(
     },
     wall_seconds=2.0,
     cpu_seconds=4.0,
-    holds_back="t",
+    blocking_stream="t",
 )
 
 
@@ -131,7 +131,7 @@ def test_the_summary_as_json() -> None:
         "u": None,
     }
     assert (found["elements_per_second"], found["elements_per_cpu_second"]) == (1000.0, 500.0)
-    assert (found["triples"], found["late"], found["dead"], found["queries"]) == (
+    assert (found["triples"], found["late"], found["dead_letters"], found["query_results"]) == (
         6000,
         1,
         3,

@@ -36,20 +36,20 @@ _OF_TAKEOVER = b'{"kind":"takeover"'
 
 class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
     """The beginning of a leadership, the so many-th of the checkpoint. ``epoch``: the last
-    committed one (0: none), by the commit ``at``. ``wall``: when, by the driver's clock (ms).
-    ``drawn``: a random text, since processes may have equal numbers.
+    committed one (0: none), by the commit ``commit_number``. ``wall_ms``: when, by the driver's
+    clock (ms). ``nonce``: a random text, since processes may have equal numbers.
     """
 
-    reign: int
+    leadership: int
     epoch: int
-    at: int
+    commit_number: int
     host: str
     pid: int
-    wall: int
-    drawn: str
+    wall_ms: int
+    nonce: str
 
     def __str__(self) -> str:
-        return str(Driver(self.host, self.pid, self.wall))
+        return str(Driver(self.host, self.pid, self.wall_ms))
 
 
 @frozen
@@ -111,9 +111,9 @@ class Leadership:
             raise ElectionLostError(f"Another engine is at work on the checkpoint {self._root}.")
         reign = epoch = of = 0
         if isinstance(entry, Manifest):
-            reign, epoch, of = entry.reign, entry.epoch, at
+            reign, epoch, of = entry.leadership, entry.epoch, at
         elif entry is not None:
-            reign, epoch, of = entry.reign, entry.epoch, entry.at
+            reign, epoch, of = entry.leadership, entry.epoch, entry.commit_number
         drawn = secrets.token_hex(8)
         mine = Takeover(reign + 1, epoch, of, driver.host, driver.pid, driver.wall, drawn)
         if not self._create(at + 1, seal(msgspec.json.encode(mine))):
@@ -140,7 +140,7 @@ class Leadership:
         """Commits an epoch, with the files that are ``needed``. Raises ``OvertakenError``; then
         nothing of it counts.
         """
-        manifest.reign = self.number
+        manifest.leadership = self.number
         created = self._create(self._at + 1, encode_manifest(manifest), needed)
         if not created or (self._is_deleted() and newest_number(self._root) != self._at + 1):
             self._by = "" if self._mirror is None else self._mirror.newer()
@@ -195,7 +195,7 @@ class Leadership:
         if max(_numbers(self._root), default=0) <= self._at:
             return None
         by = last_takeover(self._root)
-        if by is None or by.reign <= self.number:
+        if by is None or by.leadership <= self.number:
             return None
         return self._overtaken_error(str(by))
 

@@ -35,33 +35,34 @@ T = TypeVar("T")
 
 
 class Away(msgspec.Struct, frozen=True):
-    """A stream with an unavailable source. ``since``: the instant at which the engine found that
-    (ms, its own clock). ``why``: the reason, as a sentence.
+    """A stream with an unavailable source. ``since_ms``: the instant at which the engine found that
+    (ms, its own clock). ``reason``: the reason, as a sentence.
     """
 
     stream: str
-    since: int
-    why: str
+    since_ms: int
+    reason: str
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The ``count``-th heartbeat of a leader. ``left``: it is the last one. ``away``: the
-    unavailable streams. ``clock``: the last step of the engine's clock, as a sentence.
+    """The ``count``-th heartbeat of a leader. ``is_last``: it is the last one.
+    ``unavailable_streams``: the unavailable streams. ``clock_step``: the last step of the engine's
+    clock, as a sentence.
     """
 
-    reign: int
+    leadership: int
     count: int
-    left: bool = False
-    away: tuple[Away, ...] = ()
-    clock: str = ""
+    is_last: bool = False
+    unavailable_streams: tuple[Away, ...] = ()
+    clock_step: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A standby, since the instant ``since`` of its own clock (ms)."""
+    """A standby, since the instant ``since_ms`` of its own clock (ms)."""
 
     host: str
     pid: int
-    since: int
+    since_ms: int
     count: int = 0
 
 
@@ -92,10 +93,10 @@ class LeaderWatch:
         """Whether it is time to take over."""
         data = read_or_empty(self._root / FILE)
         pulse, silent = _decode(data, Heartbeat), self._seen.look(data) >= self._lease
-        if pulse is None or not (silent or pulse.left):
+        if pulse is None or not (silent or pulse.is_last):
             return silent
         last = last_takeover(self._root)
-        if last is None or last.reign <= pulse.reign:
+        if last is None or last.leadership <= pulse.leadership:
             return True
         return self._reigns.look(str(last).encode()) >= self._lease
 

@@ -65,7 +65,7 @@ def previous(root: Path, last: Manifest | None) -> Manifest | None:
 
 
 def _letters(manifest: Manifest | None) -> set[str]:
-    return set() if manifest is None else {name for _, name, _ in manifest.side}
+    return set() if manifest is None else {name for _, name, _ in manifest.letter_files}
 
 
 def _task_files(root: Path) -> Iterator[Path]:

@@ -116,7 +116,7 @@ def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:
     """Returns an intention with the hashes of the data that tasks have read of its references."""
     read = {
         (stream, m.name, m.start): m.digest
-        for stream, measured in last.pieces.items()
+        for stream, measured in last.measured_splits.items()
         for m in measured
     }
     references = list[AnyReference]()
@@ -154,7 +154,7 @@ def _check(root: Path, before: Manifest, intention: EpochIntent) -> None:
 
 def _read_again(before: Manifest, intention: EpochIntent) -> Iterator[str]:
     """Yields results that are not published yet, or that queries have produced for others."""
-    for held in before.held:
+    for held in before.waiting_results:
         yield from held.segments
     for reference in intention.references:
         if isinstance(reference, DerivedSplit):

@@ -113,7 +113,9 @@ def run_app(
             progress(engine.progress())
         totals = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
         unread = _unread(engine, app) if once else {}
-        return replace(totals, letters=_letters_folder(app, engine.root), unread=unread)
+        return replace(
+            totals, dead_letter_path=_letters_folder(app, engine.root), unread_streams=unread
+        )
 
 
 def _open(
@@ -130,7 +132,7 @@ def _open(
 def _waits_for_input(app: App, root: Path) -> bool:
     """Returns whether input may arrive after the start."""
     again = any(static.reload for static in app.static)
-    return bool(app.streams) or again or bool(read_ledger(root).streams)
+    return bool(app.streams) or again or bool(read_ledger(root).added_streams)
 
 
 def _epoch(app: App) -> int | None:
@@ -289,14 +291,14 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             record.elements - (was.elements if was else 0),
             record.triples - (was.triples if was else 0),
             record.late - (was.late if was else 0),
-            record.dead - (was.dead if was else 0),
+            record.dead_letters - (was.dead_letters if was else 0),
             record.watermark,
-            record.overtaken - (was.overtaken if was else 0),
-            record.gone - (was.gone if was else 0),
-            record.replaced - (was.replaced if was else 0),
-            record.unit,
-            tuple(record.reasons),
-            behind=behind(record),
+            record.late_files - (was.late_files if was else 0),
+            record.deleted_files - (was.deleted_files if was else 0),
+            record.replaced_files - (was.replaced_files if was else 0),
+            record.suspected_unit,
+            tuple(record.dead_letter_reasons),
+            late_cause=behind(record),
         )
     input_streams = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
@@ -308,14 +310,14 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         reports=publication.reports,
         epochs=progress.epochs,
         late=sum(s.late for s in streams.values()),
-        dead=sum(s.dead for s in streams.values()),
-        queries=engine._solutions(),
+        dead_letters=sum(s.dead_letters for s in streams.values()),
+        query_results=engine._solutions(),
         streams=streams,
         wall_seconds=wall,
         cpu_seconds=cpu,
-        holds_back=progress.holds_back,
+        blocking_stream=progress.blocking_stream,
         note=engine.note,
-        reasons=reasons(status),
-        ever=progress.ever,
-        undelivered=tuple(o.undelivered for o in status.outputs if o.behind),
+        no_result_reasons=reasons(status),
+        all_runs=progress.all_runs,
+        undelivered_outputs=tuple(o.undelivered for o in status.outputs if o.pending_reports),
     )

@@ -107,16 +107,18 @@ def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) 
         return
     topology, known = catalog_of(root, facts, manifest.plan)
     ledger = read_ledger(root)
-    for query in ledger.added:
+    for query in ledger.added_queries:
         known.pop(query.name, None)
-    known |= ledger.dropped | {
-        n: s.identity for n, s in read_suspended(root).items() if not s.absent
+    known |= ledger.dropped_queries | {
+        n: s.identity for n, s in read_suspended(root).items() if not s.is_absent
     }
     identities = {name: query.identity for name, query in registry.queries.items()}
     _check("query", known, identities)
-    came = {named.name for named in ledger.streams}
+    came = {named.name for named in ledger.added_streams}
     kept = [name for name in topology.streams.names if not is_derived(name) and name not in came]
-    streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
+    streams = dict.fromkeys(
+        [*kept, *(n for n, left in ledger.removed_streams.items() if left.declaration)], ""
+    )
     _check("stream", streams, dict.fromkeys(registry.streams, ""))
     if not accept_changes:
         check_streams(root, manifest, registry.streams.values(), ())

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
+from levada.checkpoint.manifest import Costs
 from levada.cli.placement import traffic_matrix
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.placement.traffic_report import FlowsStatus
-from levada.engine.status.execution_status import CostsStatus, sentences
+from levada.engine.status.execution_status import sentences
 from levada.errors import UsageError
 from levada.plan.execution.plan import Plan
 
@@ -50,7 +51,7 @@ def read_flow(checkpoint: Path) -> Flow:
     return flow_of(plan_of(checkpoint, facts_of(checkpoint), manifest.plan))
 
 
-def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> None:
+def write(path: Path, costs: Costs, flow: Flow, sent: FlowsStatus | None = None) -> None:
     """Draws the picture into a file. Raises ``UsageError``."""
     if path.suffix.lower() != ".svg":
         raise UsageError(f"{path} is no SVG by its ending.", hint=f"Say {path.stem}.svg.")
@@ -60,7 +61,7 @@ def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None =
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def draw(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
+def draw(costs: Costs, flow: Flow, sent: FlowsStatus | None = None) -> str:
     """Returns the picture as SVG, with the traffic below it if it was counted."""
     lines = list(sentences(costs))
     if sent is not None and sent.bottleneck is not None:
@@ -85,24 +86,24 @@ def draw(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str
     return _PAGE.format(width=width, height=bottom + below.height, body="\n".join(body))
 
 
-def _columns(costs: CostsStatus, flow: Flow) -> dict[int, list[str]]:
+def _columns(costs: Costs, flow: Flow) -> dict[int, list[str]]:
     """Returns the boxes of each column, by stage: all operators of the intake, others only if their
     cost is known.
     """
     columns: dict[int, list[str]] = {0: [READING]}
     for name, stage in flow.stages.items():
-        if stage == 0 or name in costs.parts:
+        if stage == 0 or name in costs.work_parts:
             columns.setdefault(stage, []).append(name)
-    for name in costs.parts:
+    for name in costs.work_parts:
         if name.startswith(AROUND):
             columns.setdefault(int(name.removeprefix(AROUND)), []).append(name)
     return dict(sorted(columns.items()))
 
 
-def _heads(columns: Mapping[int, object], costs: CostsStatus, top: int) -> Iterator[str]:
-    spread = costs.last.way == "spread"
+def _heads(columns: Mapping[int, object], costs: Costs, top: int) -> Iterator[str]:
+    spread = costs.last_epoch.mode == "spread"
     for i, stage in enumerate(columns):
-        many = costs.last.readers if stage == 0 else costs.over
+        many = costs.last_epoch.readers if stage == 0 else costs.partitions
         tasks = f"{many} task{'s' * (many != 1)}" if spread else "in one task"
         what = "intake" if stage == 0 else f"stage {stage}"
         yield _text(20 + i * (WIDE + GAP), top - 10, f"{what}: {tasks}", kind="head")
@@ -121,15 +122,15 @@ def _edges(flow: Flow, places: Mapping[str, Place]) -> Iterator[str]:
         yield f'<path class="{"far" if far else "near"}" d="{path}"><title>{title}</title></path>'
 
 
-def _box(name: str, at: Place, costs: CostsStatus) -> Iterator[str]:
+def _box(name: str, at: Place, costs: Costs) -> Iterator[str]:
     """Yields the box of an operator with both bars, in one scale for all operators."""
     x, y = at
-    most = max((max(v[-2:]) for v in costs.parts.values()), default=0.0) or 1.0
+    most = max((max(v[-2:]) for v in costs.work_parts.values()), default=0.0) or 1.0
     yield f'<rect class="box" x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="4"/>'
     yield _text(x + 10, y + 17, name)
-    if name not in costs.parts:
+    if name not in costs.work_parts:
         return
-    predicted, measured = costs.parts[name][-2:]
+    predicted, measured = costs.work_parts[name][-2:]
     for down, kind, ms in ((24, "predicted", predicted), (40, "measured", measured)):
         long = f"{BAR * ms / most:.1f}"
         yield f'<rect class="{kind}" x="{x + 10}" y="{y + down}" width="{long}" height="12"/>'

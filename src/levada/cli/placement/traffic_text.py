@@ -18,8 +18,8 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
         return
     if sent.bottleneck is not None:
         yield sent.bottleneck.sentence
-    if len(sent.places) > 1:
-        yield _busiest(sent.places)
+    if len(sent.executors) > 1:
+        yield _busiest(sent.executors)
     if sent.pairs:
         yield f"Between places, in the slice {sent.slice}:"
         rows = [
@@ -40,7 +40,7 @@ def lines(sent: FlowsStatus | None) -> Iterator[str]:
             len(sent.edges), sum(e.share for e in sent.edges[MAX_TABLE_LINES:]), "bytes"
         )
     if sent.tasks:
-        loads = sorted(sent.tasks, key=lambda load: -load.cpu)[:MAX_TABLE_LINES]
+        loads = sorted(sent.tasks, key=lambda load: -load.cpu_seconds)[:MAX_TABLE_LINES]
         heads = ("task", "CPU s", "times the mean", "rows", "of its stage's")
         yield from align([heads, *map(_load, loads)])
 
@@ -65,7 +65,8 @@ def _pair(pair: Pair) -> tuple[str, ...]:
 
 def _load(load: Load) -> tuple[str, ...]:
     return (
-        load.name, f"{load.cpu:,.2f}", f"{load.times:.1f}", f"{load.rows:,}", f"{load.part:.1%}",
+        load.name, f"{load.cpu_seconds:,.2f}", f"{load.load_ratio:.1f}", f"{load.rows:,}",
+        f"{load.row_share:.1%}",
     )  # fmt: skip
 
 
@@ -75,8 +76,9 @@ def _busiest(places: Sequence[Load]) -> str:
     >>> _busiest([Load("executor 0", 1.5, 1.5), Load("executor 1", 0.5, 0.5)])
     'The busiest place is executor 0: 1.50 s of CPU time, 1.5 times the mean of 2.'
     """
-    most = max(places, key=lambda load: load.cpu)
-    load_text = f"{most.cpu:,.2f} s of CPU time, {most.times:.1f} times the mean of {len(places)}"
+    most = max(places, key=lambda load: load.cpu_seconds)
+    ratio = f"{most.load_ratio:.1f} times the mean of {len(places)}"
+    load_text = f"{most.cpu_seconds:,.2f} s of CPU time, {ratio}"
     return f"The busiest place is {most.name}: {load_text}."
 
 

@@ -46,7 +46,7 @@ def add(
     }
     for query, goings in outputs.items():
         for one in goings:  # raises before the request writes a secret
-            Destination(one.url, one.said).target(query, "")
+            Destination(one.url, one.options).target(query, "")
     asked = [
         QuerySpec(at, query.text, query.dialect, said, outputs[at])
         for at, query in zip(names, queries, strict=True)
@@ -79,9 +79,9 @@ def drop(checkpoint: Path, names: Sequence[str]) -> None:
 def tell(checkpoint: Path, request: Request) -> None:
     """Sends a request and prints its answer. Raises ``RefusedError``, ``EngineError``."""
     answer = ask(checkpoint, request, _wait)
-    if answer.refused:
+    if answer.refusal:
         raise RefusedError(answer)
-    for sentence in answer.told:
+    for sentence in answer.messages:
         print(sentence)
     sys.stdout.flush()
 

@@ -26,13 +26,13 @@ _FILE = "file:"
 def add_streams(checkpoint: Path, texts: Sequence[str]) -> None:
     """Adds streams, one after the other. Raises ``RefusedError`` at the first refusal."""
     for asked in [asked_for(text) for text in texts]:
-        tell(checkpoint, Request(new_id(), stream=asked))
+        tell(checkpoint, Request(new_id(), add_stream=asked))
 
 
 def drop_streams(checkpoint: Path, names: Sequence[str]) -> None:
     """Removes streams, one after the other. Raises ``RefusedError`` at the first refusal."""
     for name in [check_stream_name(name) for name in names]:
-        tell(checkpoint, Request(new_id(), leave=name))
+        tell(checkpoint, Request(new_id(), remove_stream=name))
 
 
 def asked_for(text: str) -> NewStream:

@@ -101,7 +101,7 @@ def _entry(root: Path, now: float, *, runs: bool) -> Entry:
         queries = tuple(plan_of(root, facts, manifest.plan).queries)
         age = now - os.stat(root / "manifests" / str(manifest.epoch)).st_mtime
         streams = tuple(name for name in manifest.streams if not is_derived(name))
-        if manifest.ended and not runs:
+        if manifest.has_ended and not runs:
             state = "ended"
         return Entry(str(root), state, manifest.epoch, queries, streams, max(age, 0.0))
     except (CheckpointError, OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from rich.live import Live
 
 from levada.checkpoint.reader_leases import epochs_there
 from levada.cli.app.signals import stopped_by_signals
-from levada.cli.status import show, tell
+from levada.cli.status import show
 from levada.core.checkpoint_facts import facts_of
 from levada.engine.status.status import Status, read_status
+from levada.engine.status.status_document import status_document
 from levada.errors import CheckpointError
 
 LOOK = 0.2  # s
@@ -34,7 +36,8 @@ def watch(checkpoint: Path, *, as_json: bool) -> None:
             if newest > seen and (status := _status(checkpoint)) is not None:
                 seen = status.epoch
                 if as_json:
-                    line = json.dumps(tell(status), ensure_ascii=False)
+                    document = status_document(checkpoint, status, time.time())
+                    line = json.dumps(document, ensure_ascii=False)
                     console.print(line, markup=False, highlight=False, soft_wrap=True)
                 elif console.is_terminal:
                     live.update(show(status), refresh=True)

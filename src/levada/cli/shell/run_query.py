@@ -148,9 +148,13 @@ def needed_by(app: App, name: str) -> list[str]:
 
 def _remarks(engine: Engine, name: str) -> Iterator[str]:
     for stream, record in engine._records().items():
-        said = [f"{n:,} {what}" for n, what in ((record.late, "late"), (record.dead, "dead")) if n]
+        said = [
+            f"{n:,} {what}"
+            for n, what in ((record.late, "late"), (record.dead_letters, "dead"))
+            if n
+        ]
         if said:
-            why = f": {record.reasons[0]}" if record.reasons else ""
+            why = f": {record.dead_letter_reasons[0]}" if record.dead_letter_reasons else ""
             yield f"Set aside of {stream}: {', '.join(said)}{why}"
     if nothing := reasons(engine.status()).get(name):
         yield nothing

@@ -8,57 +8,64 @@ import msgspec
 
 
 class Loaded(msgspec.Struct, array_like=True):
-    """The static data read in an epoch: of sources, the number of parts (``opened``), their
-    ``size`` as parsed (bytes) and ``triples``; of imprints, the number of ``pieces`` and the
-    ``taken`` triples that were wanted; the ``cpu`` time of all of this (s). ``imprints``: the files
-    of new imprints, of ``pressed`` bytes.
+    """The static data read in an epoch: of sources, the number of parts (``source_parts``), their
+    ``source_bytes`` as parsed (bytes) and ``source_triples``; of imprints, the number of
+    ``imprint_parts`` and the ``imprint_triples`` triples that were wanted; the ``cpu_seconds`` time
+    of all of this (s). ``new_imprints``: the files of new imprints, of ``new_imprint_bytes`` bytes.
     """
 
-    opened: int = 0
-    size: int = 0
-    triples: int = 0
-    pieces: int = 0
-    taken: int = 0
-    cpu: float = 0.0
-    imprints: list[str] = []
-    pressed: int = 0
+    source_parts: int = 0
+    source_bytes: int = 0
+    source_triples: int = 0
+    imprint_parts: int = 0
+    imprint_triples: int = 0
+    cpu_seconds: float = 0.0
+    new_imprints: list[str] = []
+    new_imprint_bytes: int = 0
     epoch: int = 0
 
 
 def describe_load(loaded: Loaded) -> str:
     """Describes the data read, for people.
 
-    >>> describe_load(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
+    >>> describe_load(Loaded(imprint_parts=2, imprint_triples=7, cpu_seconds=0.5, epoch=3))
     'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
     """
-    parts = [f"{loaded.triples:,} triples of {loaded.opened:,} pieces of files, {loaded.size:,} B"]
-    parts = parts if loaded.opened else []
-    parts += [f"{loaded.taken:,} triples of {loaded.pieces:,} imprints"] if loaded.pieces else []
-    made = f" Imprints were made, {loaded.pressed:,} B." if loaded.imprints else ""
+    parts = [
+        f"{loaded.source_triples:,} triples of {loaded.source_parts:,} pieces of files, "
+        f"{loaded.source_bytes:,} B"
+    ]
+    parts = parts if loaded.source_parts else []
+    parts += (
+        [f"{loaded.imprint_triples:,} triples of {loaded.imprint_parts:,} imprints"]
+        if loaded.imprint_parts
+        else []
+    )
+    made = f" Imprints were made, {loaded.new_imprint_bytes:,} B." if loaded.new_imprints else ""
     what = ", ".join(parts) or "nothing"
     return (
-        f"Static data, read last in epoch {loaded.epoch:,}: {what}, in {loaded.cpu:.2f} s of CPU."
-        f"{made}"
+        f"Static data, read last in epoch {loaded.epoch:,}: {what}, in "
+        f"{loaded.cpu_seconds:.2f} s of CPU.{made}"
     )
 
 
 def merge_loads(all_: Iterable[Loaded]) -> Loaded:
     """Adds up the data that several tasks have read.
 
-    >>> merge_loads([Loaded(opened=1), Loaded(opened=2, pieces=1)]).opened
+    >>> merge_loads([Loaded(source_parts=1), Loaded(source_parts=2, imprint_parts=1)]).source_parts
     3
     """
     total = Loaded()
     for one in all_:
         total = Loaded(
-            total.opened + one.opened,
-            total.size + one.size,
-            total.triples + one.triples,
-            total.pieces + one.pieces,
-            total.taken + one.taken,
-            total.cpu + one.cpu,
-            [*total.imprints, *one.imprints],
-            total.pressed + one.pressed,
+            total.source_parts + one.source_parts,
+            total.source_bytes + one.source_bytes,
+            total.source_triples + one.source_triples,
+            total.imprint_parts + one.imprint_parts,
+            total.imprint_triples + one.imprint_triples,
+            total.cpu_seconds + one.cpu_seconds,
+            [*total.new_imprints, *one.new_imprints],
+            total.new_imprint_bytes + one.new_imprint_bytes,
             max(total.epoch, one.epoch),
         )
     return total

@@ -16,25 +16,25 @@ from levada.engine.suspended_queries import read_suspended
 
 @frozen
 class OutputStatus:
-    """The state of an output. ``behind``: the reports that it has not received. ``oldest``: when
-    the first of these was published (ms by the clock; None without one). ``why``: the reason why
-    the target is unavailable. ``holds``: the intake waits for this output. ``note``: a remark about
-    its query.
+    """The state of an output. ``pending_reports``: the reports that it has not received.
+    ``oldest_pending_ms``: when the first of these was published (ms by the clock; None without
+    one). ``reason``: the reason why the target is unavailable. ``blocks_intake``: the intake waits
+    for this output. ``note``: a remark about its query.
     """
 
     query: str
-    to: str
-    behind: int
-    oldest: int | None
-    why: str
-    holds: bool
+    target: str
+    pending_reports: int
+    oldest_pending_ms: int | None
+    reason: str
+    blocks_intake: bool
     note: str = ""
 
     @property
     def undelivered(self) -> str:
         """Returns the sentence about an output that is behind at the end of a run."""
-        reports = "1 report" if self.behind == 1 else f"{self.behind:,} reports"
-        why = self.why or f"{self.to} has not taken all yet."
+        reports = "1 report" if self.pending_reports == 1 else f"{self.pending_reports:,} reports"
+        why = self.reason or f"{self.target} has not taken all yet."
         return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
 
 
@@ -54,22 +54,22 @@ def _note(one: Delivered, suspended: Container[str]) -> str:
     >>> _note(Delivered("q", "kafka://b/t", 3, 0, 1, 3), ["q"])
     'The query q is suspended: kafka://b/t gets what it reported before, and more when it goes on.'
     """
-    if one.ends < MAX:
+    if one.last_epoch < MAX:
         return (
-            f"The query {one.query} was dropped: this output ends when {one.to} has what it "
-            f"reported up to epoch {one.ends:,}."
+            f"The query {one.query} was dropped: this output ends when {one.target} has what it "
+            f"reported up to epoch {one.last_epoch:,}."
         )
     if one.query in suspended:
         return (
-            f"The query {one.query} is suspended: {one.to} gets what it reported before, and more "
-            "when it goes on."
+            f"The query {one.query} is suspended: {one.target} gets what it reported before, and "
+            "more when it goes on."
         )
     return ""
 
 
 def _status(one: Delivered, entries: list[Entry], note: str) -> OutputStatus:
-    first = max(one.reached, one.begins)
-    left = [e for e in entries if first < e.epoch <= one.ends and one.query in e.queries]
+    first = max(one.delivered_epoch, one.after_epoch)
+    left = [e for e in entries if first < e.epoch <= one.last_epoch and one.query in e.queries]
     behind = sum(e.queries[one.query][2] for e in left)
-    oldest = left[0].wall if left else None
-    return OutputStatus(one.query, one.to, behind, oldest, one.why, one.holds, note)
+    oldest = left[0].wall_ms if left else None
+    return OutputStatus(one.query, one.target, behind, oldest, one.reason, one.blocks_intake, note)

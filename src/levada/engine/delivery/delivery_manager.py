@@ -90,8 +90,8 @@ class Deliveries:
         self._checkpoint = checkpoint
         self._since = 0 if checkpoint.last is None else checkpoint.last.plan
         before = read_deliveries(checkpoint.root)
-        quiet = (msgspec.structs.replace(d, why="", holds=False) for d in before)
-        self._before = {(d.query, d.to): d for d in quiet}
+        quiet = (msgspec.structs.replace(d, reason="", blocks_intake=False) for d in before)
+        self._before = {(d.query, d.target): d for d in quiet}
 
     def add(self, shape: Shape, lifetime: Lifetime, url: str, options: Mapping[str, Any]) -> None:
         """Adds an output of the program. While the engine runs, the output begins between two
@@ -165,7 +165,7 @@ class Deliveries:
         """
         assert self._checkpoint is not None, "it is open"
         before = [d for d in (*self.all, *self._came) if _is_same_target(d, query, target)]
-        begins = 0 if known is None else known.begins
+        begins = 0 if known is None else known.after_epoch
         delivery = Delivery(
             query, target, self._checkpoint.root, known, self._note_change, lifetime, begins,
             letters=self.letters,
@@ -196,7 +196,9 @@ class Deliveries:
         """Restores the outputs of requests, except those that the program names, too."""
         self.open(checkpoint)
         for sent in read_ledger(checkpoint.root).outputs:
-            target = Destination(sent.to.url, sent.to.said).target(sent.query, checkpoint.facts.id)
+            target = Destination(sent.output.url, sent.output.options).target(
+                sent.query, checkpoint.facts.id
+            )
             program = (d for d in self.all if d.asked is None)
             if not any(_is_same_target(d, sent.query, target) for d in program):
                 self.all.append(self._restore_requested(sent, target))
@@ -204,16 +206,16 @@ class Deliveries:
     def _restore_requested(self, sent: Sent, target: Target) -> Delivery:
         """Restores the output of a request, with the progress in the checkpoint."""
         known = self._before.get((sent.query, target.name))
-        known = known if known is not None and known.begins == sent.begins else None
+        known = known if known is not None and known.after_epoch == sent.after_epoch else None
         delivery = self._create_delivery(sent.query, target, known, None)
-        delivery.asked, delivery.ends = sent, sent.ends
-        delivery.begins = sent.begins
-        delivery.reached = max(delivery.reached, sent.begins)
+        delivery.asked, delivery.ends = sent, sent.last_epoch
+        delivery.begins = sent.after_epoch
+        delivery.reached = max(delivery.reached, sent.after_epoch)
         return delivery
 
     def ask(self, shape: Shape, sent: Sent) -> None:
         """Adds the output of a request from the next epoch on. Raises ``UsageError``."""
-        target = self.target(shape, sent.to.url, sent.to.said)
+        target = self.target(shape, sent.output.url, sent.output.options)
         self._came, self.needs_kept_results = (
             [*self._came, self._restore_requested(sent, target)],
             True,
@@ -223,13 +225,16 @@ class Deliveries:
         """Ends the output of a request whose query has been dropped."""
         for delivery in self.all:
             asked = delivery.asked
-            if asked is not None and msgspec.structs.replace(asked, ends=sent.ends) == sent:
-                delivery.end(sent.ends)
+            if (
+                asked is not None
+                and msgspec.structs.replace(asked, last_epoch=sent.last_epoch) == sent
+            ):
+                delivery.end(sent.last_epoch)
                 self._note_change(True)
 
     def display_url(self, sent: Sent) -> str:
         """Returns the URL of a request's output without secrets."""
-        return Destination(sent.to.url, sent.to.said).target(sent.query, "").name
+        return Destination(sent.output.url, sent.output.options).target(sent.query, "").name
 
     def take_finished(self) -> list[Sent]:
         """Returns the finished outputs of requests, once."""
@@ -379,7 +384,7 @@ def _start_epoch(delivery: Delivery, index: Index, last: Manifest, *, fresh: boo
     """
     plan = None if delivery.lifetime is None else delivery.lifetime.query
     if delivery.asked is not None:
-        return delivery.asked.begins
+        return delivery.asked.after_epoch
     if plan is None or fresh:
         return last.epoch
     return max((e.epoch for e in index.entries if e.plan < plan.since), default=0)

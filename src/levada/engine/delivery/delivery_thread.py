@@ -84,7 +84,7 @@ class Delivery:
         self.position = (
             Position() if known is None else Position(known.epoch, known.report, known.since)
         )
-        self.reached = max(0 if known is None else known.reached, self.begins)
+        self.reached = max(0 if known is None else known.delivered_epoch, self.begins)
         self._archive = Archive(self.root)
         self._stopping, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(

@@ -40,7 +40,7 @@ class Requested:
 
     def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
         """Checks that the query's results can go to the outputs. Raises ``UsageError``."""
-        self._deliveries.check(Shape.from_query(query), [(one.url, one.said) for one in to])
+        self._deliveries.check(Shape.from_query(query), [(one.url, one.options) for one in to])
 
     def add(self, query: Registered, to: Sequence[OutputSpec], last: Manifest) -> None:
         """Records the outputs of a query that was added after an epoch."""
@@ -55,11 +55,11 @@ class Requested:
         """
         urls, kept = [], []
         for sent in self._ledger.outputs:
-            if sent.query == name and sent.ends == MAX:
-                ended = msgspec.structs.replace(sent, ends=epoch)
+            if sent.query == name and sent.last_epoch == MAX:
+                ended = msgspec.structs.replace(sent, last_epoch=epoch)
                 urls.append(self._deliveries.display_url(sent))
                 self._new = [new for new in self._new if new[1] is not sent]
-                if sent.begins == epoch:
+                if sent.after_epoch == epoch:
                     continue  # no epoch has had it
                 self._ended = [*self._ended, ended]
                 sent = ended
@@ -85,4 +85,8 @@ class Requested:
 
 
 def _is_same(one: Sent, other: Sent) -> bool:
-    return (one.query, one.to, one.begins) == (other.query, other.to, other.begins)
+    return (one.query, one.output, one.after_epoch) == (
+        other.query,
+        other.output,
+        other.after_epoch,
+    )

@@ -14,7 +14,7 @@ from levada.errors import UsageError
 from levada.runtime.cost_model.admission_control import ASKED, Admission
 from levada.runtime.cost_model.epoch_interval import Interval
 from levada.runtime.cost_model.memory_admission import MemoryAdmission
-from levada.runtime.cost_model.partition_count import GIVEN, PartitionCountPolicy, chosen_of
+from levada.runtime.cost_model.partition_count import FIXED, PartitionCountPolicy, chosen_of
 from levada.runtime.executor import Executor
 from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.rebalancing.rebalancer import Balancing
@@ -51,7 +51,7 @@ class EpochPacing:
     follow: Callable[[Callable[[TaskPlacement], None]], None] | None = None
     delay: int = 0
     bound: Bound | None = None
-    degree: str = GIVEN
+    degree: str = FIXED
     memory: Memory = field(default_factory=Memory)
     accept_changes: bool = False
 

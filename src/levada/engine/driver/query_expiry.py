@@ -32,7 +32,7 @@ class QueryExpiry:
 
     def end(self, last: Manifest) -> list[Registered]:
         """Removes the queries that are over after an epoch."""
-        if last.epoch == self._seen or last.ended:
+        if last.epoch == self._seen or last.has_ended:
             return []
         self._seen = last.epoch
         self._take_new()

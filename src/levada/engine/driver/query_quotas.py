@@ -81,12 +81,12 @@ class QueryQuotas:
         counts = self._limits.any("reports") or self._limits.any("rate")
         new = counts and manifest.epoch != self._epoch
         excesses = self._find_too_frequent(manifest, epochs.load_plan(manifest.plan)) if new else {}
-        for name, n in manifest.crowded.items():
+        for name, n in manifest.excess_state_rows.items():
             most = self._limits.limits_of_query(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
             excesses[name] = ExcessError(message, limit="state")
         if index is not None:
-            for name in manifest.sizes:
+            for name in manifest.result_bytes:
                 most = self._limits.limits_of_query(name).kept
                 if most and index.sizes[name] > most:
                     message = (

@@ -83,21 +83,21 @@ class Streams:
 
     def _sweep(self, live: set[str]) -> None:
         """Deletes spools of earlier runs that no epoch reads again."""
-        for name, left in list(self.ledger.left.items()):
+        for name, left in list(self.ledger.removed_streams.items()):
             kept = [folder for folder in left.folders if folder in live]
             for folder in set(left.folders) - set(kept):
                 shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
-            self.ledger.left[name] = RemovedStream(left.declared, kept)
+            self.ledger.removed_streams[name] = RemovedStream(left.declaration, kept)
 
     def _remove_dropped(self) -> None:
         """Removes streams that the program declares again unchanged after a request removed
         them.
         """
         registry, ledger = self._registry, self.ledger
-        for name, left in list(ledger.left.items()):
+        for name, left in list(ledger.removed_streams.items()):
             if name not in registry.declared:
                 continue
-            if left.declared == _identity(registry.declared[name]):
+            if left.declaration == _identity(registry.declared[name]):
                 try:
                     registry.remove_stream(name)
                 except UsageError:
@@ -109,14 +109,14 @@ class Streams:
                     )
                     warnings.warn(f"{message} levada add-stream takes it in again.", stacklevel=2)
                     continue
-            del ledger.left[name]
+            del ledger.removed_streams[name]
 
     def _restore_added(self) -> None:
         """Restores the streams that were added while an engine ran, unless the program declares
         them differently.
         """
         declared, kept = self._registry.declared, []
-        for named in self.ledger.streams:
+        for named in self.ledger.added_streams:
             config = _decode_declared(named)
             if named.name not in declared:
                 self._restore_one(named, config)
@@ -130,7 +130,7 @@ class Streams:
             else:
                 named = msgspec.structs.replace(named, owner="")  # it belongs to the program
             kept.append(named)
-        self.ledger.streams = kept
+        self.ledger.added_streams = kept
 
     def _restore_one(self, named: Named, declared: StreamConfig) -> None:
         if named.rows:
@@ -146,7 +146,7 @@ class Streams:
         name.
         """
         folders = {name: folder for name, folder in live.items() if folder}
-        folders |= {named.name: named.folder for named in self.ledger.streams}
+        folders |= {named.name: named.folder for named in self.ledger.added_streams}
         for name, config in list(self._registry.streams.items()):
             spool, folder = self._spools.spool_of(name), folders.get(name, "")
             if spool is not None and folder and folder != _folder(config):
@@ -160,7 +160,9 @@ class Streams:
         """
         last = self._checkpoint.last
         plan = 0 if last is None else last.plan
-        return frozenset(named.name for named in self.ledger.streams if plan <= named.before)
+        return frozenset(
+            named.name for named in self.ledger.added_streams if plan <= named.previous_plan
+        )
 
     # -- while it runs --
 
@@ -192,7 +194,7 @@ class Streams:
     def _check_goes_on(self) -> None:
         if self._once:
             raise UsageError("The engine reads what was there when it started.")
-        if self._checkpoint.last is not None and self._checkpoint.last.ended:
+        if self._checkpoint.last is not None and self._checkpoint.last.has_ended:
             raise UsageError("The streams have ended; no report would see another one.")
 
     def _add(
@@ -233,15 +235,15 @@ class Streams:
 
     def _note(self, named: Named, *, durably: bool) -> None:
         """Records a stream in the ledger."""
-        ledger, before = self.ledger, (self.ledger.streams, dict(self.ledger.left))
-        ledger.streams = [*ledger.streams, named]
-        if (left := ledger.left.get(named.name)) is not None:
-            ledger.left[named.name] = RemovedStream("", left.folders)
+        ledger, before = self.ledger, (self.ledger.added_streams, dict(self.ledger.removed_streams))
+        ledger.added_streams = [*ledger.added_streams, named]
+        if (left := ledger.removed_streams.get(named.name)) is not None:
+            ledger.removed_streams[named.name] = RemovedStream("", left.folders)
         try:
             if durably:
                 self._write()
         except BaseException:
-            ledger.streams, ledger.left = before
+            ledger.added_streams, ledger.removed_streams = before
             raise
 
     def _restore_declared(
@@ -259,7 +261,7 @@ class Streams:
             same = _identity(replace(asked, path="")) == _identity(declared)
             if not same:
                 self._spools.remove_stream(name)
-                named = next(n for n in self.ledger.streams if n.name == name)
+                named = next(n for n in self.ledger.added_streams if n.name == name)
                 self._spools.rows(declared, tuple(named.columns), self._root)
             spool = self._spools.spool_of(name)
             assert spool is not None, "it has been made"
@@ -276,7 +278,7 @@ class Streams:
         """Returns an unused folder for a new spool. An earlier stream of the name may have left
         files.
         """
-        taken = {name for left in self.ledger.left.values() for name in left.folders}
+        taken = {name for left in self.ledger.removed_streams.values() for name in left.folders}
         number, candidate = 0, folder
         while candidate in taken or (self._root / "spool" / candidate).exists():
             number += 1
@@ -292,13 +294,13 @@ class Streams:
             declared = self._registry.declared.get(name)
             self._registry.remove_stream(name)
             assert config is not None and declared is not None, "it was there"
-            others = [named for named in ledger.streams if named.name != name]
-            was_added = len(others) < len(ledger.streams)
-            before = ledger.left.get(name, RemovedStream())
+            others = [named for named in ledger.added_streams if named.name != name]
+            was_added = len(others) < len(ledger.added_streams)
+            before = ledger.removed_streams.get(name, RemovedStream())
             folder = [] if self._spools.spool_of(name) is None else [_folder(config)]
             said = _identity(declared) if asked and not was_added else ""
-            ledger.streams = others
-            ledger.left[name] = RemovedStream(said, [*before.folders, *folder])
+            ledger.added_streams = others
+            ledger.removed_streams[name] = RemovedStream(said, [*before.folders, *folder])
             if not asked:  # else the request is written with it
                 self._write()
             self._spools.remove_stream(name)
@@ -318,10 +320,12 @@ class Streams:
         configs = list(registry.streams.values())
         sourcing.follow(configs, left, self._sources)
         if self._first:
-            left = left | {named.name for named in self.ledger.streams if plan <= named.before}
+            left = left | {
+                named.name for named in self.ledger.added_streams if plan <= named.previous_plan
+            }
         catalog.name_streams(configs, left)
         self._known, self._sources, self._first = set(registry.streams), {}, False
-        self._leaving = {name: gone.folders for name, gone in self.ledger.left.items()}
+        self._leaving = {name: gone.folders for name, gone in self.ledger.removed_streams.items()}
         self._since = None
         return True
 
@@ -340,13 +344,13 @@ class Streams:
             for name, folders in self._leaving.items():
                 for folder in folders:
                     shutil.rmtree(self._root / "spool" / folder, ignore_errors=True)
-                left = self.ledger.left.get(name)
+                left = self.ledger.removed_streams.get(name)
                 if left is None or name in self._registry.removed_streams:
                     continue
                 rest = [folder for folder in left.folders if folder not in folders]
-                self.ledger.left[name] = RemovedStream(left.declared, rest)
-                if not rest and not left.declared:
-                    del self.ledger.left[name]
+                self.ledger.removed_streams[name] = RemovedStream(left.declaration, rest)
+                if not rest and not left.declaration:
+                    del self.ledger.removed_streams[name]
             self._leaving = {}
             self._write()
 

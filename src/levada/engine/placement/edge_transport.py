@@ -28,37 +28,39 @@ SPREAD = "spread"
 
 @frozen
 class CarriedStatus:
-    """The blobs between the tasks of a checkpoint's epochs. ``filed`` blobs, with ``filed_bytes``,
-    went by file on one host; ``shuffled`` blobs, with ``shuffled_bytes``, through Spark's shuffle.
-    ``missed``: jobs that lacked such a file and ran again by value. ``rest``: the number of next
-    jobs that go by value for that.
+    """The blobs between the tasks of a checkpoint's epochs. ``file_blobs`` blobs, with
+    ``file_bytes``, went by file on one host; ``shuffle_blobs`` blobs, with ``shuffle_bytes``,
+    through Spark's shuffle. ``repeated_jobs``: jobs that lacked such a file and ran again by value.
+    ``remaining_value_jobs``: the number of next jobs that go by value for that.
     """
 
-    filed: int = 0
-    filed_bytes: int = 0
-    shuffled: int = 0
-    shuffled_bytes: int = 0
-    missed: int = 0
-    rest: int = 0
+    file_blobs: int = 0
+    file_bytes: int = 0
+    shuffle_blobs: int = 0
+    shuffle_bytes: int = 0
+    repeated_jobs: int = 0
+    remaining_value_jobs: int = 0
 
 
 @frozen
 class EdgeStatus:
-    """An edge of the plan between two operators. ``state``: its transport. ``by_file``: the
+    """An edge of the plan between two operators. ``state``: its transport. ``file_share``: the
     fraction of the bytes between its stages that went by file (-1: unknown).
     """
 
     source: str
     target: str
     state: State
-    by_file: float = -1.0
+    file_share: float = -1.0
 
 
 def carried_status(stats: TransportStats | None) -> CarriedStatus | None:
     """Converts the counts of a manifest; None for one of an earlier version."""
     if stats is None:
         return None
-    return CarriedStatus(*_sum(list(stats.stages.values())), stats.missed, stats.rest)
+    return CarriedStatus(
+        *_sum(list(stats.stages.values())), stats.repeated_jobs, stats.remaining_value_jobs
+    )
 
 
 def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
@@ -70,15 +72,20 @@ def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
     >>> list(describe_transport(CarriedStatus()))
     []
     """
-    if status is None or not (status.filed or status.shuffled or status.missed):
+    if status is None or not (status.file_blobs or status.shuffle_blobs or status.repeated_jobs):
         return
     yield (
-        f"{status.filed:,} blobs ({status.filed_bytes / 1e6:,.1f} MB) went by file on one host, "
-        f"{status.shuffled:,} ({status.shuffled_bytes / 1e6:,.1f} MB) through the shuffle."
+        f"{status.file_blobs:,} blobs ({status.file_bytes / 1e6:,.1f} MB) went by file on one "
+        f"host, {status.shuffle_blobs:,} "
+        f"({status.shuffle_bytes / 1e6:,.1f} MB) through the shuffle."
     )
-    if status.missed:
-        jobs = f"{status.missed:,} job{'s' * (status.missed != 1)}"
-        rest = f"; the next {status.rest:,} go so, too" if status.rest else ""
+    if status.repeated_jobs:
+        jobs = f"{status.repeated_jobs:,} job{'s' * (status.repeated_jobs != 1)}"
+        rest = (
+            f"; the next {status.remaining_value_jobs:,} go so, too"
+            if status.remaining_value_jobs
+            else ""
+        )
         yield (
             f"In {jobs} a file was not there (a task ran on another host, or an executor had "
             f"ended): all was run again by value{rest}."
@@ -95,7 +102,7 @@ def read_edges(root: Path) -> list[EdgeStatus]:
 def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
     """Returns the edges of a plan, in its order, as they were in a manifest's epoch."""
     names = {n: f"{type(node.step).__name__} {n}" for n, node in plan.nodes.items()}
-    apart = manifest.costs is None or manifest.costs.last.way == SPREAD
+    apart = manifest.epoch_costs is None or manifest.epoch_costs.last_epoch.mode == SPREAD
     edges = []
     for number in plan.order:
         node = plan.nodes[number]
@@ -104,7 +111,7 @@ def edges_of(plan: Plan, manifest: Manifest) -> list[EdgeStatus]:
             if not apart or (to.edge.exchange is None and stages[0] == stages[1]):
                 edges.append(EdgeStatus(*ends, "fused"))
             else:
-                edges.append(EdgeStatus(*ends, *_state(manifest.carried, range(*stages))))
+                edges.append(EdgeStatus(*ends, *_state(manifest.transport, range(*stages))))
     return edges
 
 
@@ -132,6 +139,7 @@ def edge_rows(edges: Sequence[EdgeStatus]) -> list[tuple[str, ...]]:
     """
     heads = ("edge from", "to", "goes", "bytes by file")
     cells = [
-        (e.source, e.target, e.state, "-" if e.by_file < 0 else f"{e.by_file:.1%}") for e in edges
+        (e.source, e.target, e.state, "-" if e.file_share < 0 else f"{e.file_share:.1%}")
+        for e in edges
     ]
     return [heads, *cells]

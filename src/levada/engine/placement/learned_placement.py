@@ -124,28 +124,30 @@ class Learner:
         self, manifest: Manifest, lesson: LearningStep, table: GroupTable
     ) -> GroupTable | None:
         """Makes one step, and records it as a lesson. Returns the new table, or None."""
-        blocks, lesson.told = self._blocks(manifest, lesson.slice)
+        blocks, lesson.message = self._blocks(manifest, lesson.slice)
         if not blocks:
             self._record(lesson)
             return None
         fine = by_group(blocks, FINEST)
-        lesson.before = lesson.predicted = _share(fine, self.now, table)
-        if self._lessons and self._lessons[-1].measured < 0:
-            self._lessons[-1].measured = lesson.before
+        lesson.share_before = lesson.predicted_share = _share(fine, self.now, table)
+        if self._lessons and self._lessons[-1].measured_share < 0:
+            self._lessons[-1].measured_share = lesson.share_before
         wish, place, graph = self._find_placement(blocks)
         wanted, now = _move_groups(wish, table), _with_readers(wish, self.now)
         better = _share(fine, now, wanted)
-        if better > lesson.before * (1.0 - MIN_GAIN):
+        if better > lesson.share_before * (1.0 - MIN_GAIN):
             self._record(lesson)
             return None
-        lesson.predicted = better
-        lesson.moved = int((wanted.partition != table.partition).sum())
+        lesson.predicted_share = better
+        lesson.moved_groups = int((wanted.partition != table.partition).sum())
         before, now_at = self.now.machine, now.machine
-        lesson.readers = sum(before.get(r, NOWHERE) != now_at.get(r, NOWHERE) for r in wish.machine)
+        lesson.moved_readers = sum(
+            before.get(r, NOWHERE) != now_at.get(r, NOWHERE) for r in wish.machine
+        )
         self.now, self._groups = now, wish.groups
         placements.write(self._checkpoint.root / FILE, graph, place, wish.machines, LEARN)
         self._record(lesson)
-        return wanted if lesson.moved else None
+        return wanted if lesson.moved_groups else None
 
     def _blocks(self, manifest: Manifest, slice_: str) -> tuple[list[Block], str]:
         """Returns the counts of current operators in a slice, and a remark about missing counts."""
@@ -253,7 +255,7 @@ def _move_groups(wish: PlacementOption, table: GroupTable) -> GroupTable:
 
 def _last_complete_slice(manifest: Manifest | None) -> str:
     """Returns the last slice that is over, as a later one has begun; "" without one."""
-    of = {} if manifest is None else manifest.by_group  # in order of appearance
+    of = {} if manifest is None else manifest.group_count_files  # in order of appearance
     slices = [name for name in of if name != START]
     return slices[-2] if len(slices) > 1 else ""
 

@@ -141,7 +141,7 @@ def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
 def graph_of(sent: SentCounts) -> SendGraph:
     """Builds the graph of a slice: a vertex for each task, in the order of the flow."""
     receivers = {name: None for to in sent.links.values() for name in to}
-    tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=flow_order), *receivers]))
+    tasks = tuple(dict.fromkeys([*sorted(sent.cpu_by_task, key=flow_order), *receivers]))
     place = {name: i for i, name in enumerate(tasks)}
     links = [(place[a], place[b], *n) for a, to in sent.links.items() for b, n in to.items()]
     columns = np.array(sorted(links), np.int64).reshape(-1, 5).T
@@ -151,7 +151,7 @@ def graph_of(sent: SentCounts) -> SendGraph:
         columns[1].astype(np.int32),
         columns[2].copy(),
         columns[3].copy(),
-        np.array([sent.cpu.get(name, 0.0) for name in tasks]),
+        np.array([sent.cpu_by_task.get(name, 0.0) for name in tasks]),
     )
 
 

@@ -11,7 +11,7 @@ from levada.core.integer_options import AUTO, CORES, Partitions
 from levada.engine.placement.placement_options import LearnPlacementOption, PlacementOption
 from levada.errors import UsageError
 from levada.runtime.cost_model.partition_count import CORES as CORES_FOLLOWED
-from levada.runtime.cost_model.partition_count import GIVEN, LOAD, MODEL, PLACEMENT
+from levada.runtime.cost_model.partition_count import FIXED, LOAD, MODEL, PLACEMENT
 from levada.runtime.executor import cores
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By, balance_of
@@ -66,13 +66,13 @@ def degree_by(
     """Returns the policy for the number of partitions during a run.
 
     >>> degree_by("auto", None, None), degree_by(None, None, None)
-    ('model', 'given')
+    ('model', 'fixed')
     """
     if balancing is not None and not isinstance(partitions, int):
         return MODEL if balancing.by_model else LOAD
     if wish is not None:
         return PLACEMENT
-    return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), GIVEN)
+    return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), FIXED)
 
 
 def _placing(wish: PlacementOption | LearnPlacementOption | None) -> str:

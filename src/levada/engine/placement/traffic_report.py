@@ -59,42 +59,42 @@ class Pair:
 
 @frozen
 class Load:
-    """The load of a task, or of all tasks of an executor. ``cpu``: seconds. ``times``: its factor
-    of the mean of the stage's tasks, or of all executors. ``rows``: rows received (of a reader:
-    sent). ``part``: their fraction of the stage's rows. Both are 0 for an executor, since they are
-    not counted.
+    """The load of a task, or of all tasks of an executor. ``cpu_seconds``: seconds. ``load_ratio``:
+    its factor of the mean of the stage's tasks, or of all executors. ``rows``: rows received (of a
+    reader: sent). ``row_share``: their fraction of the stage's rows. Both are 0 for an executor,
+    since they are not counted.
     """
 
     name: str
-    cpu: float
-    times: float
+    cpu_seconds: float
+    load_ratio: float
     rows: int = 0
-    part: float = 0.0
+    row_share: float = 0.0
 
 
 @frozen
 class Bottleneck:
     """The task that bounds the epochs. ``stage``: "reading", or such as "stage 1"; it has ``tasks``
-    and the fraction ``part`` of all CPU time. ``operator``: its most expensive operator, with the
-    fraction ``operator_part`` of the stage's time ("" and 0.0 if unknown). ``sentence``: the
-    reason.
+    and the fraction ``cpu_share`` of all CPU time. ``operator``: its most expensive operator, with
+    the fraction ``operator_cpu_share`` of the stage's time ("" and 0.0 if unknown). ``sentence``:
+    the reason.
     """
 
     task: str
     stage: str
     tasks: int
-    part: float
+    cpu_share: float
     operator: str
-    operator_part: float
-    skewed: bool
+    operator_cpu_share: float
+    is_skewed: bool
     sentence: str = ""
 
 
 @frozen
 class FlowsStatus:
     """The traffic in a ``slice`` of event time, the largest edges first, and the loads of tasks in
-    the order of the flow. ``bottleneck``: None without CPU time. ``places``: the loads of executors
-    ([] without a cluster).
+    the order of the flow. ``bottleneck``: None without CPU time. ``executors``: the loads of
+    executors ([] without a cluster).
     """
 
     slice: str
@@ -102,7 +102,7 @@ class FlowsStatus:
     tasks: Sequence[Load]
     bottleneck: Bottleneck | None
     pairs: Sequence[Pair]
-    places: Sequence[Load]
+    executors: Sequence[Load]
 
 
 def read_flows(root: Path) -> FlowsStatus | None:
@@ -125,8 +125,8 @@ def flows_of(slice_: str, sent: SentCounts, plan: Plan, manifest: Manifest) -> F
         _edges(sent.links),
         tasks,
         _bottleneck(tasks, sent, plan),
-        _pairs(sent.places, manifest.placed),
-        _places(sent.busy, manifest.placed),
+        _pairs(sent.executor_links, manifest.placement),
+        _places(sent.cpu_by_executor, manifest.placement),
     )
 
 
@@ -162,16 +162,18 @@ def _tasks(sent: SentCounts) -> list[Load]:
             rows[target] += many
             if stage_of(source) == READING:
                 rows[source] += many
-    names = sorted(sent.cpu, key=flow_order)
+    names = sorted(sent.cpu_by_task, key=flow_order)
     of_stage: dict[str, list[str]] = {}
     for name in names:
         of_stage.setdefault(stage_of(name), []).append(name)
     return [
         Load(
             name,
-            sent.cpu[name],
+            sent.cpu_by_task[name],
             _ratio(
-                sent.cpu[name] * len(stage_tasks), sum(sent.cpu[each] for each in stage_tasks), 1.0
+                sent.cpu_by_task[name] * len(stage_tasks),
+                sum(sent.cpu_by_task[each] for each in stage_tasks),
+                1.0,
             ),
             rows[name],
             _ratio(rows[name], sum(rows[each] for each in stage_tasks), 0.0),
@@ -186,14 +188,14 @@ def _ratio(part: float, whole: float, otherwise: float) -> float:
 
 
 def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottleneck | None:
-    total = sum(sent.cpu.values())
+    total = sum(sent.cpu_by_task.values())
     if not tasks or not total:
         return None
-    worst = max(tasks, key=lambda load: load.cpu)
+    worst = max(tasks, key=lambda load: load.cpu_seconds)
     stage = stage_of(worst.name)
     stage_tasks = [load for load in tasks if stage_of(load.name) == stage]
-    seconds = sum(load.cpu for load in stage_tasks)
-    operator, taken = _most_expensive(stage, sent.nodes, plan)
+    seconds = sum(load.cpu_seconds for load in stage_tasks)
+    operator, taken = _most_expensive(stage, sent.cpu_by_node, plan)
     bottleneck = Bottleneck(
         worst.name,
         stage,
@@ -201,7 +203,7 @@ def _bottleneck(tasks: Sequence[Load], sent: SentCounts, plan: Plan) -> Bottlene
         seconds / total,
         operator,
         min(taken / seconds, 1.0) if seconds else 0.0,
-        len(stage_tasks) > 1 and worst.times >= SKEWED,
+        len(stage_tasks) > 1 and worst.load_ratio >= SKEWED,
     )
     return replace(bottleneck, sentence=_why(worst, bottleneck))
 
@@ -223,27 +225,27 @@ def _most_expensive(stage: str, seconds: Mapping[str, float], plan: Plan) -> tup
 
 def _why(worst: Load, bottleneck: Bottleneck) -> str:
     """Returns a sentence with the bottleneck and its cause."""
-    head = f"The bottleneck is {worst.name}, with {worst.cpu:,.2f} s of CPU time"
+    head = f"The bottleneck is {worst.name}, with {worst.cpu_seconds:,.2f} s of CPU time"
     many = f"{bottleneck.tasks} task{'s' * (bottleneck.tasks != 1)}"
     most = (
-        f", {bottleneck.operator_part:.0%} of it by {bottleneck.operator}"
+        f", {bottleneck.operator_cpu_share:.0%} of it by {bottleneck.operator}"
         if bottleneck.operator
         else ""
     )
-    where = f"{bottleneck.stage} has {bottleneck.part:.0%} of all CPU time in {many}{most}"
-    if not bottleneck.skewed:
+    where = f"{bottleneck.stage} has {bottleneck.cpu_share:.0%} of all CPU time in {many}{most}"
+    if not bottleneck.is_skewed:
         return f"{head}: {where}."
     did = "sent" if bottleneck.stage == READING else "got"
     even = 1 / bottleneck.tasks
-    share = f"it {did} {worst.part:.0%} of their rows, where an even share is {even:.0%}"
-    if worst.part * bottleneck.tasks < SKEWED:
+    share = f"it {did} {worst.row_share:.0%} of their rows, where an even share is {even:.0%}"
+    if worst.row_share * bottleneck.tasks < SKEWED:
         share += ": its rows cost more than those of others"
-    return f"{head}, {worst.times:.1f} times the mean of its stage: {share}; {where}."
+    return f"{head}, {worst.load_ratio:.1f} times the mean of its stage: {share}; {where}."
 
 
 def _pairs(places: Links, placed: Preferences | None) -> list[Pair]:
     total = sum(rows for to in places.values() for rows, _, _ in to.values()) or 1
-    machine, between = _machines(placed), placed.between if placed is not None else []
+    machine, between = _machines(placed), placed.predicted_shares if placed is not None else []
 
     def predict(source: str, target: str) -> float:
         m, n = machine.get(source, -1), machine.get(target, -1)

@@ -90,10 +90,10 @@ def _is_path(item: object) -> TypeGuard[str]:
 def _warn(engine: Engine) -> None:
     """Warns about late elements and dead letters, with the first reason."""
     for name, record in engine._records().items():
-        counts = ((record.late, "late"), (record.dead, "not readable"))
+        counts = ((record.late, "late"), (record.dead_letters, "not readable"))
         said = ", ".join(f"{n} {what}" for n, what in counts if n)
         if said:
-            why = _first_reason(engine.root, name) if record.dead else ""
+            why = _first_reason(engine.root, name) if record.dead_letters else ""
             warnings.warn(f"Set aside of the stream {name}: {said}.{why}", stacklevel=3)
 
 

@@ -87,5 +87,5 @@ class Reader:
 
     def _query_names(self, manifest: Manifest) -> set[str]:
         plan = plan_of(self._root, self._facts, manifest.plan)
-        added = {added.name for added in read_ledger(self._root).added}
+        added = {added.name for added in read_ledger(self._root).added_queries}
         return {*plan.queries, *read_suspended(self._root), *added}

@@ -10,9 +10,9 @@ from levada.errors import EngineError
 def check_accounts(manifest: Manifest) -> None:
     """Raises ``EngineError`` if elements have vanished: neither counted nor late, dead or cut."""
     for name, record in manifest.streams.items():
-        if record.missing:
+        if record.unaccounted_elements:
             raise EngineError(
-                f"Of the stream {display_name(name)} {record.missing} elements are unaccounted for:"
-                " the results may be wrong.",
+                f"Of the stream {display_name(name)} {record.unaccounted_elements} elements are "
+                "unaccounted for: the results may be wrong.",
                 hint="This is a fault of Levada; please report it with the stream's data.",
             )

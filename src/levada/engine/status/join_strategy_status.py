@@ -11,17 +11,18 @@ from levada.plan.execution.plan import Plan, queries_of_member
 
 @frozen
 class FormStatus:
-    """A join of three and more parts in these ``queries``. ``form``: its current form. ``changed``:
-    how often that has changed. ``one_step``, ``two_at_a_time``: the costs of both forms in an
-    epoch, of all partitions with work (CPU us, estimated from a sample of the rows).
+    """A join of three and more parts in these ``queries``. ``strategy``: its current form.
+    ``changes``: how often that has changed. ``one_step_cpu_us``, ``two_at_a_time_cpu_us``: the
+    costs of both forms in an epoch, of all partitions with work (CPU us, estimated from a sample of
+    the rows).
     """
 
     join: str
     queries: tuple[str, ...]
-    form: str
-    changed: int
-    one_step: int
-    two_at_a_time: int
+    strategy: str
+    changes: int
+    one_step_cpu_us: int
+    two_at_a_time_cpu_us: int
 
 
 def forms(figures_by_node: Mapping[str, Sequence[int]], plan: Plan) -> Iterator[FormStatus]:

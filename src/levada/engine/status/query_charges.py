@@ -30,14 +30,14 @@ class QueryCharges(NamedTuple):
     """The charges of a query. ``state_bytes`` is None if unknown."""
 
     cpu_seconds: float
-    rows: int
+    input_rows: int
     state_bytes: int | None
 
 
 def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharges]:
     """Returns the charges of each query after an epoch, by name."""
-    seconds = _divide(plan, {n: seconds for n, (seconds, _) in manifest.charges.items()})
-    rows = _divide(plan, {n: rows for n, (_, rows) in manifest.charges.items()})
+    seconds = _divide(plan, {n: seconds for n, (seconds, _) in manifest.node_charges.items()})
+    rows = _divide(plan, {n: rows for n, (_, rows) in manifest.node_charges.items()})
     kept: Charges | None = None
     with suppress(CheckpointError):  # a file was deleted meanwhile, or is damaged
         kept = _divide(plan, _state_bytes(str(root), manifest))

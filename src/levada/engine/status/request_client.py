@@ -31,7 +31,7 @@ class RefusedError(LevadaError):
     """A request that the engine refused, with its sentence. ``errno``: as in ``Answer``."""
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.refused)
+        super().__init__(answer.refusal)
         self.exit_code, self.errno = answer.exit_code, answer.errno
         for note in answer.notes:
             self.add_note(note)

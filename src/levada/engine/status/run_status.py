@@ -26,7 +26,7 @@ def progress_of_run(driver: Driver) -> Progress:
         driver.epochs.plan,
     )
     holder = None if plan is None else _holder(progress.watermarks, plan)
-    return replace(progress, awaits=driver.awaits, holds_back=holder)
+    return replace(progress, waiting_for=driver.awaits, blocking_stream=holder)
 
 
 def status_of_run(driver: Driver, outputs: list[Delivered]) -> Status:
@@ -43,8 +43,8 @@ def status_of_run(driver: Driver, outputs: list[Delivered]) -> Status:
     return replace(
         status,
         outputs=outputs_of(root, outputs),
-        away=sources_away(root),
-        clock=clock_step(root),
+        unavailable_streams=sources_away(root),
+        clock_step=clock_step(root),
     )
 
 

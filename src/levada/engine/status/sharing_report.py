@@ -41,19 +41,20 @@ NAMED = 8
 
 @frozen
 class Operator:
-    """An operator of several queries. ``members``: its members; ``apart``: how many there would be
-    without sharing. ``rows`` for each element of the streams and ``us`` of CPU, as measured (None:
-    not measured, or too cheap). ``saved_rows`` and ``saved_us``: the savings.
+    """An operator of several queries. ``members``: its members; ``unshared_members``: how many
+    there would be without sharing. ``rows_per_element`` for each element of the streams and
+    ``cpu_us_per_element`` of CPU, as measured (None: not measured, or too cheap).
+    ``saved_rows_per_element`` and ``saved_cpu_us_per_element``: the savings.
     """
 
     operator: str
     members: int
-    apart: int
+    unshared_members: int
     queries: tuple[str, ...]
-    rows: float | None = None
-    us: float | None = None
-    saved_rows: float | None = None
-    saved_us: float | None = None
+    rows_per_element: float | None = None
+    cpu_us_per_element: float | None = None
+    saved_rows_per_element: float | None = None
+    saved_cpu_us_per_element: float | None = None
 
 
 @frozen
@@ -63,15 +64,15 @@ class SharingReport:
     epoch: int
     queries: int
     operators: int
-    apart: int
-    shared: tuple[Operator, ...]
-    relaxed: tuple[RelaxedStatus, ...]
+    unshared_operators: int
+    shared_operators: tuple[Operator, ...]
+    relaxed_joins: tuple[RelaxedStatus, ...]
     regions: dict[str, Site]
-    alone: dict[str, str]
+    separate_joins: dict[str, str]
     log: tuple[tuple[int, str], ...]
     orders: dict[str, list[ConsideredOrder]] = field(default_factory=dict)
-    switches: dict[str, int] = field(default_factory=dict)
-    kept: tuple[SharedRows, ...] = ()
+    migrations: dict[str, int] = field(default_factory=dict)
+    arrangements: tuple[SharedRows, ...] = ()
 
 
 def read_sharing_report(root: Path) -> SharingReport:
@@ -80,7 +81,7 @@ def read_sharing_report(root: Path) -> SharingReport:
     if last is None:
         raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
     topology, _ = catalog_of(root, facts, last.plan)
-    parts = {} if last.costs is None else last.costs.parts
+    parts = {} if last.epoch_costs is None else last.epoch_costs.work_parts
     kept = decision_log_file.read(root)
     nodes = describe(topology)
     return SharingReport(
@@ -88,10 +89,10 @@ def read_sharing_report(root: Path) -> SharingReport:
         len(topology.queries),
         sum(len(node.members) for node in nodes),
         sum(len(member.queries) for node in nodes for member in node.members),
-        tuple(_shared_operators(topology, parts, last.met)),
-        tuple(relaxed_joins(last.met)),
+        tuple(_shared_operators(topology, parts, last.relaxed_joins)),
+        tuple(relaxed_joins(last.relaxed_joins)),
         kept.sites,
-        kept.apart,
+        kept.separate_joins,
         tuple(kept.log),
         kept.orders,
         {name: switch.behind for name, switch in topology.switches.items()},
@@ -133,21 +134,22 @@ def show_run(report: SharingReport) -> str:
     """Returns the report as text."""
     queries = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'}"
     head = f"{queries} after epoch {report.epoch:,}: {report.operators:,} operators"
-    return "\n".join([f"{head}; apart they would be {report.apart}", *_lines(report)])
+    return "\n".join([f"{head}; apart they would be {report.unshared_operators}", *_lines(report)])
 
 
 def _lines(report: SharingReport) -> Iterator[str]:
-    yield from ("shared",) if report.shared else ()
-    for one in report.shared:
-        operator = f"{one.operator}: {one.members} for {one.apart}{_measured_text(one)}"
+    yield from ("shared",) if report.shared_operators else ()
+    for one in report.shared_operators:
+        operator = f"{one.operator}: {one.members} for {one.unshared_members}{_measured_text(one)}"
         yield f"  {operator}: {_names_text(one)}"
-    yield from ("relaxed, of late",) if report.relaxed else ()
-    for join in report.relaxed:
+    yield from ("relaxed, of late",) if report.relaxed_joins else ()
+    for join in report.relaxed_joins:
         yield (
-            f"  {join.join}: {join.given:,} rows given, {join.made:,} pairs made, {join.wanted:,} "
-            f"wanted, {join.picked:,} rows for queries; {join.work:.2f} of the work apart"
+            f"  {join.join}: {join.input_rows:,} rows given, {join.joined_pairs:,} pairs made, "
+            f"{join.needed_pairs:,} wanted, {join.picked_rows:,} rows for queries; "
+            f"{join.work_ratio:.2f} of the work apart"
         )
-    yield from show_arrangements(report.kept)
+    yield from show_arrangements(report.arrangements)
     yield from ("regions",) if report.regions else ()
     for query, site in report.regions.items():
         yield f"  {query}{_region_text(site)}: stands in {site.site or 'all'}"
@@ -157,22 +159,22 @@ def _lines(report: SharingReport) -> Iterator[str]:
             yield f"    {each['site'] or 'all'}: has {each['parts']} of its parts; {cost}"
         for name, count in site.masked.items():
             yield f"    {name}: has {count} of its parts, and is out of reach"
-    yield from ("joins of their own",) if report.alone else ()
-    for query, why in report.alone.items():
+    yield from ("joins of their own",) if report.separate_joins else ()
+    for query, why in report.separate_joins.items():
         yield f"  {query}: {why}"
     yield from show_orders(report.orders)
-    yield from show_switches(report.switches)
+    yield from show_switches(report.migrations)
     yield from ("log",) if report.log else ()
     for version, what in report.log:
         yield f"  plan {version}: {what}"
 
 
 def _measured_text(one: Operator) -> str:
-    if one.rows is None:
+    if one.rows_per_element is None:
         return ""
     return (
-        f"; {one.rows:,.2f} rows and {one.us:,.2f} us an element, saves {one.saved_rows:,.2f} rows "
-        f"and {one.saved_us:,.2f} us"
+        f"; {one.rows_per_element:,.2f} rows and {one.cpu_us_per_element:,.2f} us an element, "
+        f"saves {one.saved_rows_per_element:,.2f} rows and {one.saved_cpu_us_per_element:,.2f} us"
     )
 
 

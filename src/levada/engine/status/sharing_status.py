@@ -61,18 +61,18 @@ def _inputs(plan: Plan, at: At) -> Iterator[At]:
 
 @frozen
 class RelaxedStatus:
-    """A relaxed join from which queries pick rows, in recent epochs. ``given``: input rows.
-    ``made``: joined pairs. ``wanted``: pairs that some query needs. ``picked``: rows that queries
-    got. ``work``: its work divided by the least work of separate joins. If that is large, new
-    queries get separate joins.
+    """A relaxed join from which queries pick rows, in recent epochs. ``input_rows``: input rows.
+    ``joined_pairs``: joined pairs. ``needed_pairs``: pairs that some query needs. ``picked_rows``:
+    rows that queries got. ``work_ratio``: its work divided by the least work of separate joins. If
+    that is large, new queries get separate joins.
     """
 
     join: str
-    given: int
-    made: int
-    wanted: int
-    picked: int
-    work: float
+    input_rows: int
+    joined_pairs: int
+    needed_pairs: int
+    picked_rows: int
+    work_ratio: float
 
 
 def relaxed_joins(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:

@@ -12,19 +12,19 @@ It must reach r for windows on close with bounds ``[)``, and pass it for all oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
-
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.crash_counter import read_losses
+from levada.checkpoint.executor_affinity import AffinityStats
 from levada.checkpoint.leadership.commit_log import last_takeover
-from levada.checkpoint.leadership.heartbeat import read_pulse, read_standbys
-from levada.checkpoint.manifest import Bound, Manifest, Preferences, StreamRecord
+from levada.checkpoint.leadership.heartbeat import Away, read_pulse, read_standbys
+from levada.checkpoint.manifest import Bound, Costs, Manifest, Preferences, StreamRecord
 from levada.checkpoint.query_totals import solutions_of
+from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.checkpoint.request_files import read_ledger, read_server_report
 from levada.connectors.ingest.static_load_report import Loaded
 from levada.core.checkpoint_facts import facts_of
@@ -34,14 +34,9 @@ from levada.core.names import display_name, is_derived, is_left
 from levada.engine.delivery.delivery_lag import OutputStatus, outputs_of
 from levada.engine.placement.edge_transport import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
-from levada.engine.status.execution_status import (
-    CostsStatus,
-    LearningStepStatus,
-    with_operator_names,
-)
+from levada.engine.status.execution_status import with_operator_names
 from levada.engine.status.join_strategy_status import FormStatus, forms
 from levada.engine.status.query_charges import charges
-from levada.engine.status.rebalance_status import BalanceStatus, balance_status
 from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed_joins, shares
 from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
 from levada.engine.suspended_queries import Suspension, describe_suspension, read_suspended
@@ -54,149 +49,95 @@ ATTEMPTS = 5
 
 @frozen
 class PatternStatus:
-    """A pattern of a query over a stream. ``matched``: the triples that matched it (None: not
-    counted).
+    """A pattern of a query over a stream. ``matched_triples``: the triples that matched it (None:
+    not counted).
     """
 
     stream: str
     text: str
-    matched: int | None
+    matched_triples: int | None
 
 
 @frozen
 class QueryStatus:
-    """The status of a query. ``results``: so far. ``watermark``: ms. ``holds_back``: the stream
-    that the query waits for. ``next_report``: ms (None: at a change). ``why``: the reason for no
-    results. ``until``: its end, ms (None: open). ``shares``: the operators that it shares. Its
-    charges since it was added: ``cpu_seconds``, input ``rows`` of its operators, ``state_bytes``
-    (None: unknown).
+    """The status of a query. ``results``: so far. ``watermark``: ms. ``blocking_stream``: the
+    stream that the query waits for. ``next_report``: ms (None: at a change). ``reason``: why it has
+    no results. ``until``: its end, ms (None: open). ``shared_operators``: those that other queries
+    use, too. Its charges since it was added: ``cpu_seconds``, ``input_rows`` of its operators,
+    ``state_bytes`` (None: unknown).
     """
 
     name: str
     results: int
     watermark: int
-    holds_back: str | None
+    blocking_stream: str | None
     patterns: tuple[PatternStatus, ...]
     next_report: int | None
-    why: str
+    reason: str
     until: int | None = None
-    shares: tuple[ShareStatus, ...] = ()
+    shared_operators: tuple[ShareStatus, ...] = ()
     cpu_seconds: float = 0.0
-    rows: int = 0
+    input_rows: int = 0
     state_bytes: int | None = None
 
 
 @frozen
-class PlacedStatus:
-    """The effect of a placement in a run. ``name``: of its file. ``wanted``: tasks with a preferred
-    executor; ``missed``: those that ran elsewhere. ``read``: bytes read; ``remote``: those from
-    other executors. ``executors``: the executor of each machine ("": none). ``predicted``: the
-    fraction of crossing rows from the file (-1: unknown); ``between``: the same from machine to
-    machine. ``blobs``: those from other executors.
-    """
-
-    name: str
-    machines: int
-    wanted: int = 0
-    missed: int = 0
-    remote: int = 0
-    read: int = 0
-    executors: tuple[str, ...] = ()
-    lessons: tuple[LearningStepStatus, ...] = ()
-    predicted: float = -1.0
-    between: tuple[tuple[float, ...], ...] = ()
-    blobs: int = 0
-
-
-@frozen
-class PinnedStatus:
-    """The processors that the tasks of a run are bound to. ``name``: the machine file. ``places``:
-    the processors of each place. Tasks of partition p run at place p modulo the places.
-    """
-
-    name: str
-    places: Mapping[str, Sequence[int]]
-
-
-@frozen
-class ExecutorsStatus:
-    """The executors of a cluster in the last epoch, and their ``cores``. ``tasks``: stage tasks of
-    the run that also ran in the epoch before. ``stayed``: those that ran on the same executor.
-    """
-
-    executors: int
-    cores: int
-    tasks: int = 0
-    stayed: int = 0
-
-
-@frozen
 class DriverStatus:
-    """An active or waiting engine. ``since``: the instant of its start by its clock (ms)."""
+    """An active or waiting engine. ``since_ms``: the instant of its start by its clock (ms)."""
 
     host: str
     pid: int
-    since: int
-
-
-@frozen
-class AwayStatus:
-    """A ``stream`` whose source does not answer. ``since``: from when on (ms by the engine's
-    clock). ``why``: the reason.
-    """
-
-    stream: str
-    since: int
-    why: str
+    since_ms: int
 
 
 @frozen
 class Status:
     """A checkpoint after its last epoch.
 
-    ``suspended``: the reason for each suspended query. ``outputs``: the lag of outputs. ``placed``:
-    the effect of the last placement. ``active``: the engine that has taken the checkpoint over, and
-    has not left. ``standby``: engines that wait. ``lost``: how often the next epoch has lost tasks,
-    and why. ``balance``: the loads of the last round, and recent decisions. ``costs``: measured and
-    predicted costs of epochs.
+    ``suspended_queries``: the reason for each suspended query. ``outputs``: the lag of outputs.
+    ``placement``: the effect of the last placement. ``active_driver``: the engine that has taken
+    the checkpoint over, and has not left. ``standby_drivers``: engines that wait. ``lost_tasks``:
+    how often the next epoch has lost tasks, and why. ``balance``: the loads of the last round, and
+    recent decisions. ``epoch_costs``: measured and predicted costs of epochs.
 
-    ``away``: the streams whose sources do not answer the active engine. ``added``: the streams that
-    were added to a running engine. ``over``: the ends (ms) of the program's ended queries.
-    ``relaxed``: the costs of relaxed joins. ``forms``: the forms of joins whose form is chosen.
-    ``pinned``: the processors of tasks. ``carried``: the transport of blobs between tasks.
-    ``goes_over``: the queries that migrate to another order of joins. ``static``: the last read of
-    static data. ``token_faults``: rejected lines of the server's file of tokens. ``clock``: the
-    last step of the active engine's clock.
+    ``unavailable_streams``: the streams whose sources do not answer the active engine.
+    ``runtime_streams``: the streams that were added to a running engine. ``ended_queries``: the
+    ends (ms) of the program's ended queries. ``relaxed_joins``: the costs of relaxed joins.
+    ``join_strategies``: the forms of joins whose form is chosen. ``cpu_pinning``: the processors of
+    tasks. ``transport``: the transport of blobs between tasks. ``migrating_queries``: the queries
+    that migrate to another order of joins. ``static_load``: the last read of static data.
+    ``token_faults``: rejected lines of the server's file of tokens. ``clock_step``: the last step
+    of the active engine's clock.
     """
 
     epoch: int
-    ended: bool
+    has_ended: bool
     streams: dict[str, StreamCounts]
     queries: tuple[QueryStatus, ...]
-    suspended: dict[str, str] = field(default_factory=dict)
+    suspended_queries: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
-    placed: PlacedStatus | None = None
-    active: DriverStatus | None = None
-    standby: tuple[DriverStatus, ...] = ()
-    lost: str = ""
-    balance: BalanceStatus | None = None
-    costs: CostsStatus | None = None
-    away: tuple[AwayStatus, ...] = ()
-    added: tuple[str, ...] = ()
-    pinned: PinnedStatus | None = None
-    executors: ExecutorsStatus | None = None
-    over: dict[str, int] = field(default_factory=dict)
-    relaxed: tuple[RelaxedStatus, ...] = ()
-    forms: tuple[FormStatus, ...] = ()
-    carried: CarriedStatus | None = None
-    goes_over: tuple[str, ...] = ()
-    static: Loaded | None = None
+    placement: Preferences | None = None
+    active_driver: DriverStatus | None = None
+    standby_drivers: tuple[DriverStatus, ...] = ()
+    lost_tasks: str = ""
+    balance: RebalanceReport | None = None
+    epoch_costs: Costs | None = None
+    unavailable_streams: tuple[Away, ...] = ()
+    runtime_streams: tuple[str, ...] = ()
+    cpu_pinning: Bound | None = None
+    executors: AffinityStats | None = None
+    ended_queries: dict[str, int] = field(default_factory=dict)
+    relaxed_joins: tuple[RelaxedStatus, ...] = ()
+    join_strategies: tuple[FormStatus, ...] = ()
+    transport: CarriedStatus | None = None
+    migrating_queries: tuple[str, ...] = ()
+    static_load: Loaded | None = None
     token_faults: int = 0
-    clock: str = ""
+    clock_step: str = ""
 
     def _repr_html_(self) -> str:
-        state = "ended" if self.ended else "running"
-        rows = [(q.name, str(q.results), q.why) for q in self.queries]
+        state = "ended" if self.has_ended else "running"
+        rows = [(q.name, str(q.results), q.reason) for q in self.queries]
         read = ", ".join(f"{name} {c.elements}" for name, c in self.streams.items())
         caption = f"epoch {self.epoch}, {state}; elements: {read or 'none'}"
         return rows_html(("query", "results", "why none"), rows, caption)
@@ -215,12 +156,16 @@ def read_status(root: Path) -> Status:
             plan = plan_of(root, facts, manifest.plan)
             status = status_of(root, manifest, plan, read_suspended(root))
             ledger = read_ledger(root)
-            came = tuple(named.name for named in ledger.streams)
-            over = {name: one.until for name, one in ledger.over.items()}
+            came = tuple(named.name for named in ledger.added_streams)
+            over = {name: one.until for name, one in ledger.ended_queries.items()}
             known = tuple(name for name in came if name in status.streams)
             driver_fields = _drivers(root, manifest.epoch)
             return replace(
-                status, outputs=outputs_of(root), added=known, over=over, **driver_fields
+                status,
+                outputs=outputs_of(root),
+                runtime_streams=known,
+                ended_queries=over,
+                **driver_fields,
             )
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
@@ -232,37 +177,36 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
     """Returns the fields about active and waiting engines, and about failures of the next epoch."""
     lost = read_losses(root)
     return {
-        "active": _active(root),
-        "away": sources_away(root),
-        "clock": clock_step(root),
-        "standby": tuple(
-            DriverStatus(w.host, w.pid, w.since) for w in read_standbys(root).values()
+        "active_driver": _active(root),
+        "unavailable_streams": sources_away(root),
+        "clock_step": clock_step(root),
+        "standby_drivers": tuple(
+            DriverStatus(w.host, w.pid, w.since_ms) for w in read_standbys(root).values()
         ),
-        "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
+        "lost_tasks": str(lost) if lost is not None and lost.epoch > epoch else "",
         "token_faults": read_server_report(root).token_faults,
     }
 
 
-def sources_away(root: Path) -> tuple[AwayStatus, ...]:
+def sources_away(root: Path) -> tuple[Away, ...]:
     """Returns the streams whose sources did not answer the engine on a checkpoint within the last
     second, or at its death. After a clean end it is empty.
     """
     pulse = read_pulse(root)
-    sources = () if pulse is None else pulse.away
-    return tuple(AwayStatus(one.stream, one.since, one.why) for one in sources)
+    return () if pulse is None else pulse.unavailable_streams
 
 
 def clock_step(root: Path) -> str:
     """Returns the last step of the clock of the engine on a checkpoint; "" without one."""
     pulse = read_pulse(root)
-    return "" if pulse is None else pulse.clock
+    return "" if pulse is None else pulse.clock_step
 
 
 def _active(root: Path) -> DriverStatus | None:
     by, pulse = last_takeover(root), read_pulse(root)
-    if by is None or (pulse is not None and pulse.reign == by.reign and pulse.left):
+    if by is None or (pulse is not None and pulse.leadership == by.leadership and pulse.is_last):
         return None
-    return DriverStatus(by.host, by.pid, by.wall)
+    return DriverStatus(by.host, by.pid, by.wall_ms)
 
 
 def status_of(
@@ -273,43 +217,27 @@ def status_of(
     statuses = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
     parts = charges(root, manifest, plan)
     queries = tuple([
-        replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in statuses
+        replace(q, shared_operators=common.get(q.name, ()), **parts[q.name]._asdict())
+        for q in statuses
     ])  # fmt: skip
     streams = {name: counts_of(record) for name, record in live_streams(manifest, plan).items()}
     why = {name: describe_suspension(name, s) for name, s in (suspended or {}).items()}
+    costs, muted = manifest.epoch_costs, plan.muted
     return Status(
-        manifest.epoch, manifest.ended, streams, queries, why,
-        placed=_placed_status(manifest.placed), balance=balance_status(manifest.balanced),
-        costs=None if manifest.costs is None else with_operator_names(manifest.costs, plan),
-        pinned=_pinned_status(manifest.bound),
-        executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
-        relaxed=tuple(relaxed_joins(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
-        carried=carried_status(manifest.carried), static=manifest.loaded,
-        goes_over=tuple(plan.nodes[node].members.query_at(member) for node, member in plan.muted),
+        manifest.epoch, manifest.has_ended, streams, queries, why,
+        placement=manifest.placement, balance=manifest.balance,
+        epoch_costs=None if costs is None else with_operator_names(costs, plan),
+        cpu_pinning=manifest.cpu_pinning, executors=manifest.executors,
+        relaxed_joins=tuple(relaxed_joins(manifest.relaxed_joins)),
+        join_strategies=tuple(forms(manifest.join_strategies, plan)),
+        transport=carried_status(manifest.transport), static_load=manifest.static_load,
+        migrating_queries=tuple(plan.nodes[at].members.query_at(member) for at, member in muted),
     )  # fmt: skip
-
-
-def _pinned_status(to: Bound | None) -> PinnedStatus | None:
-    return None if to is None else PinnedStatus(to.name, to.places)
-
-
-def _placed_status(preferences: Preferences | None) -> PlacedStatus | None:
-    if preferences is None:
-        return None
-    whole = asdict(preferences)
-    return PlacedStatus(
-        **whole
-        | {
-            "executors": tuple(preferences.executors),
-            "lessons": tuple(map(LearningStepStatus.from_step, preferences.lessons)),
-            "between": tuple(map(tuple, preferences.between)),
-        }
-    )
 
 
 def reasons(status: Status) -> dict[str, str]:
     """Returns a sentence for each query that has no result or is suspended."""
-    return {q.name: q.why for q in status.queries if q.why} | status.suspended
+    return {q.name: q.reason for q in status.queries if q.reason} | status.suspended_queries
 
 
 def counts_of(record: StreamRecord) -> StreamCounts:
@@ -318,14 +246,14 @@ def counts_of(record: StreamRecord) -> StreamCounts:
         record.elements,
         record.triples,
         record.late,
-        record.dead,
+        record.dead_letters,
         record.watermark,
-        record.overtaken,
-        record.gone,
-        record.replaced,
-        record.unit,
-        tuple(record.reasons),
-        record.nulls,
+        record.late_files,
+        record.deleted_files,
+        record.replaced_files,
+        record.suspected_unit,
+        tuple(record.dead_letter_reasons),
+        record.null_messages,
         behind(record),
     )
 
@@ -334,14 +262,16 @@ def behind(record: StreamRecord) -> str:
     """Describes the element behind which most others were late, from when on, and how many; ""
     without one.
     """
-    leads = [lead for lead in (record.lead, record.costly) if lead is not None and lead.late]
+    leads = [
+        lead for lead in (record.lead, record.costliest_lead) if lead is not None and lead.late
+    ]
     if not leads:
         return ""
     lead = max(leads, key=lambda each: each.late)
     many = "1 element was" if lead.late == 1 else f"{lead.late:,} elements were"
     return (
         f"{many} late behind the one at {lead.place}, of {instant(lead.ts)}, which moved the "
-        f"watermark on {instant(lead.wall)}."
+        f"watermark on {instant(lead.wall_ms)}."
     )
 
 
@@ -363,7 +293,7 @@ def progress_of(
         results,
         seconds,
         w,
-        ever=None if before is None else ever,
+        all_runs=None if before is None else ever,
     )
 
 
@@ -407,7 +337,9 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
                 stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements
             )
         else:
-            yield PatternStatus(display_name(stream), text, manifest.hits.get(stream, {}).get(text))
+            yield PatternStatus(
+                display_name(stream), text, manifest.pattern_matches.get(stream, {}).get(text)
+            )
 
 
 def _next_report(query: QueryPlan, least: int) -> int | None:
@@ -428,10 +360,17 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
     for name in query.streams:
         record = manifest.streams.get(name, StreamRecord())
         if not record.elements:
-            dead = f": what came are {record.dead:,} dead letters." if record.dead else "."
+            dead = (
+                f": what came are {record.dead_letters:,} dead letters."
+                if record.dead_letters
+                else "."
+            )
             return f"No element of {display_name(name)} has been read{dead}"
     wanting = starving_patterns(
-        plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
+        plan,
+        query.node,
+        query.member,
+        lambda stream, text: manifest.pattern_matches.get(stream, {}).get(text),
     )
     if not wanting:
         return ""

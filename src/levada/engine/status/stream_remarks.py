@@ -14,37 +14,37 @@ class Counts(Protocol):
     """The counts of a stream that remarks need."""
 
     @property
-    def dead(self) -> int:
+    def dead_letters(self) -> int:
         """Returns the number of dead letters."""
 
     @property
-    def overtaken(self) -> int:
+    def late_files(self) -> int:
         """Returns the number of files that came too late to be read."""
 
     @property
-    def gone(self) -> int:
+    def deleted_files(self) -> int:
         """Returns the number of files that were deleted before their ends were read."""
 
     @property
-    def replaced(self) -> int:
+    def replaced_files(self) -> int:
         """Returns the number of files that were read anew."""
 
     @property
-    def nulls(self) -> int:
+    def null_messages(self) -> int:
         """Returns the number of messages without a value."""
 
     @property
-    def unit(self) -> str:
+    def suspected_unit(self) -> str:
         """Returns the unit that most times seem to have, if it differs from the stream's; else
         "".
         """
 
     @property
-    def behind(self) -> str:
+    def late_cause(self) -> str:
         """Returns a sentence about the element behind which most others were late."""
 
     @property
-    def reasons(self) -> tuple[str, ...]:
+    def dead_letter_reasons(self) -> tuple[str, ...]:
         """Returns some dead letters, with their reasons."""
 
 
@@ -56,25 +56,25 @@ def remarks(streams: Mapping[str, Counts]) -> Iterator[str]:
 
 
 def _stream_remarks(counts: Counts) -> Iterator[str]:
-    if counts.overtaken:
-        files, it = _files(counts.overtaken), "it" if counts.overtaken == 1 else "they"
+    if counts.late_files:
+        files, it = _files(counts.late_files), "it" if counts.late_files == 1 else "they"
         yield f"{files} not read: {it} came when one with a later name was being read already."
-    if counts.gone:
-        it = "it" if counts.gone == 1 else "they"
-        yield f"{_files(counts.gone)} not read to the end: {it} went, or another took the name."
-    if counts.replaced:
-        yield f"{_files(counts.replaced)} replaced by another of the name, and read anew."
-    if counts.nulls:
-        yield f"{counts.nulls:,} messages without a value, which are no elements."
-    if counts.unit:
+    if counts.deleted_files:
+        files, it = _files(counts.deleted_files), "it" if counts.deleted_files == 1 else "they"
+        yield f"{files} not read to the end: {it} went, or another took the name."
+    if counts.replaced_files:
+        yield f"{_files(counts.replaced_files)} replaced by another of the name, and read anew."
+    if counts.null_messages:
+        yield f"{counts.null_messages:,} messages without a value, which are no elements."
+    if counts.suspected_unit:
         yield (
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
-            f"{UNIT_NAMES[counts.unit]}. Say unit={counts.unit}?"
+            f"{UNIT_NAMES[counts.suspected_unit]}. Say unit={counts.suspected_unit}?"
         )
-    if counts.behind:
-        yield counts.behind
-    if counts.dead:
-        yield from (f"dead letter: {reason}" for reason in counts.reasons)
+    if counts.late_cause:
+        yield counts.late_cause
+    if counts.dead_letters:
+        yield from (f"dead letter: {reason}" for reason in counts.dead_letter_reasons)
 
 
 def _files(n: int) -> str:
@@ -83,7 +83,7 @@ def _files(n: int) -> str:
 
 def unread(name: str, path: str, counts: Counts) -> str:
     """Explains why nothing of a stream was read: all elements are dead letters, or none came."""
-    if not counts.dead:
+    if not counts.dead_letters:
         return f"Nothing of {name} has been read: there is no element at {path}."
-    first = f" The first: {counts.reasons[0]}" if counts.reasons else ""
-    return f"All that came of {name} are dead letters: {counts.dead:,}.{first}"
+    first = f" The first: {counts.dead_letter_reasons[0]}" if counts.dead_letter_reasons else ""
+    return f"All that came of {name} are dead letters: {counts.dead_letters:,}.{first}"

@@ -30,24 +30,25 @@ class StreamCounts:
     """The counts of one stream. ``watermark``: ms (``MIN`` before any element, ``MAX`` after the
     end).
 
-    ``overtaken`` and ``gone``: files that came too late, or were deleted before their ends were
-    read; both are among the ``dead``. ``replaced``: files whose name another one took. ``unit``:
-    the apparent unit of its times. ``reasons``: of some dead letters. ``nulls``: messages without a
-    value. ``behind``: the element behind which most others were late, and how many.
+    ``late_files`` and ``deleted_files``: files that came too late, or were deleted before their
+    ends were read; both are among the ``dead_letters``. ``replaced_files``: files whose name
+    another one took. ``suspected_unit``: the apparent unit of its times. ``dead_letter_reasons``:
+    of some dead letters. ``null_messages``: messages without a value. ``late_cause``: the element
+    behind which most others were late, and how many.
     """
 
     elements: int = 0
     triples: int = 0
     late: int = 0
-    dead: int = 0
+    dead_letters: int = 0
     watermark: int = MIN
-    overtaken: int = 0
-    gone: int = 0
-    replaced: int = 0
-    unit: str = ""
-    reasons: tuple[str, ...] = ()
-    nulls: int = 0
-    behind: str = ""
+    late_files: int = 0
+    deleted_files: int = 0
+    replaced_files: int = 0
+    suspected_unit: str = ""
+    dead_letter_reasons: tuple[str, ...] = ()
+    null_messages: int = 0
+    late_cause: str = ""
 
 
 @frozen
@@ -62,8 +63,8 @@ class AllRunsTotals:
 @frozen
 class Progress:
     """A moment of a run: its counts so far, the streams' watermarks, and the stream that holds
-    queries back. ``awaits``: the condition for which everything waits, or "". ``ever``: totals with
-    earlier runs; None without them.
+    queries back. ``waiting_for``: the condition for which everything waits, or "". ``all_runs``:
+    totals with earlier runs; None without them.
     """
 
     epochs: int
@@ -71,26 +72,26 @@ class Progress:
     results: int
     seconds: float
     watermarks: Mapping[str, int] = field(default_factory=dict)
-    holds_back: str | None = None
-    awaits: str = ""
-    ever: AllRunsTotals | None = None
+    blocking_stream: str | None = None
+    waiting_for: str = ""
+    all_runs: AllRunsTotals | None = None
 
     def line(self) -> str:
         """Returns one line for people.
 
         >>> Progress(3, 12000, 7, 2.0, {"a": 0}, "a").line()
         'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
-        >>> Progress(0, 0, 0, 2.0, awaits="Spark is starting").line()
+        >>> Progress(0, 0, 0, 2.0, waiting_for="Spark is starting").line()
         'Spark is starting'
-        >>> Progress(1, 4000, 0, 2.0, ever=AllRunsTotals(8, 64000, 3)).line()
+        >>> Progress(1, 4000, 0, 2.0, all_runs=AllRunsTotals(8, 64000, 3)).line()
         'epoch 8 · 4,000 elements (64,000 ever) · 2,000/s · 0 results (3 ever)'
         """
-        if self.awaits and not self.epochs:
-            return self.awaits
+        if self.waiting_for and not self.epochs:
+            return self.waiting_for
         rate = self.elements / self.seconds if self.seconds else 0.0
-        ever = self.ever or AllRunsTotals(self.epochs)
+        ever = self.all_runs or AllRunsTotals(self.epochs)
         elements, results = (
-            "" if self.ever is None else f" ({n:,} ever)" for n in (ever.elements, ever.results)
+            "" if self.all_runs is None else f" ({n:,} ever)" for n in (ever.elements, ever.results)
         )
         parts = [
             f"epoch {ever.epochs}",
@@ -100,21 +101,22 @@ class Progress:
         ]
         if self.watermarks:
             parts.append(f"at {instant(min(self.watermarks.values()))}")
-        if self.holds_back is not None:
-            parts.append(f"{self.holds_back} holds back")
-        if self.awaits:
-            parts.append(self.awaits)
+        if self.blocking_stream is not None:
+            parts.append(f"{self.blocking_stream} holds back")
+        if self.waiting_for:
+            parts.append(self.waiting_for)
         return " · ".join(parts)
 
 
 @frozen
 class Summary:
-    """The summary of a whole run. ``queries``: the results of each query. ``streams``: the counts
-    of each stream.
+    """The summary of a whole run. ``query_results``: the results of each query. ``streams``: the
+    counts of each stream.
 
-    ``reasons``: a sentence for each query without a result since the beginning of its checkpoint.
-    ``unread``: a sentence for each stream without elements. ``letters``: the place of dead letters.
-    ``undelivered``: sentences about outputs that lack results.
+    ``no_result_reasons``: a sentence for each query without a result since the beginning of its
+    checkpoint. ``unread_streams``: a sentence for each stream without elements.
+    ``dead_letter_path``: the place of dead letters. ``undelivered_outputs``: sentences about
+    outputs that lack results.
     """
 
     elements: int = 0
@@ -123,23 +125,23 @@ class Summary:
     reports: int = 0
     epochs: int = 0
     late: int = 0
-    dead: int = 0
-    queries: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    query_results: Mapping[str, int] = field(default_factory=dict)
     streams: Mapping[str, StreamCounts] = field(default_factory=dict)
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    holds_back: str | None = None
+    blocking_stream: str | None = None
     note: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    letters: str = ""
-    unread: Mapping[str, str] = field(default_factory=dict)
-    undelivered: tuple[str, ...] = ()
-    ever: AllRunsTotals | None = None
+    no_result_reasons: Mapping[str, str] = field(default_factory=dict)
+    dead_letter_path: str = ""
+    unread_streams: Mapping[str, str] = field(default_factory=dict)
+    undelivered_outputs: tuple[str, ...] = ()
+    all_runs: AllRunsTotals | None = None
 
     @property
     def exit_code(self) -> int:
         """Returns 0, or 3 if nothing of some stream has been read."""
-        return NOTHING_READ if self.unread else 0
+        return NOTHING_READ if self.unread_streams else 0
 
     @property
     def elements_per_second(self) -> float:
@@ -182,27 +184,28 @@ class Summary:
         yield Text(
             f"{self.elements_per_second:,.0f} elements/s, "
             f"{self.elements_per_cpu_second:,.0f} per CPU-second; "
-            f"late {self.late:,}, dead-lettered {self.dead:,}"
+            f"late {self.late:,}, dead-lettered {self.dead_letters:,}"
         )
-        if self.ever is not None:
+        if self.all_runs is not None:
             yield Text(
-                f"since the beginning of the checkpoint: {self.ever.elements:,} elements -> "
-                f"{self.ever.results:,} results, {self.ever.epochs:,} epochs"
+                f"since the beginning of the checkpoint: {self.all_runs.elements:,} elements -> "
+                f"{self.all_runs.results:,} results, {self.all_runs.epochs:,} epochs"
             )
-        if self.holds_back is not None:
-            yield Text(f"{self.holds_back} holds the queries back.")
+        if self.blocking_stream is not None:
+            yield Text(f"{self.blocking_stream} holds the queries back.")
         if self.streams:
             yield self._stream_table()
             yield from map(Text, remarks(self.streams))
-        if self.letters and self.dead:
-            yield Text(f"The dead letters are in {self.letters}.")
-        if self.queries:
+        if self.dead_letter_path and self.dead_letters:
+            yield Text(f"The dead letters are in {self.dead_letter_path}.")
+        if self.query_results:
             yield table(
-                ("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()]
+                ("query", "results"),
+                [(name, f"{count:,}") for name, count in self.query_results.items()],
             )
-        for name, reason in self.reasons.items():
+        for name, reason in self.no_result_reasons.items():
             yield Text(f"{name}: {reason}")
-        for sentence in (*self.unread.values(), *self.undelivered):
+        for sentence in (*self.unread_streams.values(), *self.undelivered_outputs):
             yield Text(sentence)
 
     def _stream_table(self) -> Table:
@@ -212,7 +215,7 @@ class Summary:
                 f"{c.elements:,}",
                 f"{c.triples:,}",
                 f"{c.late:,}",
-                f"{c.dead:,}",
+                f"{c.dead_letters:,}",
                 instant(c.watermark),
             )
             for name, c in self.streams.items()

@@ -49,7 +49,7 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: OperatorContext) -> 
     zero[codes[2 * steps.n :]] = True
     constants = node.compute_once(identities, env.pool.seed)
     endpoints = [
-        _is_endpoint(terms, constants, end) if step.given[end] else np.ones(terms.n, bool)
+        _is_endpoint(terms, constants, end) if step.constant_ends[end] else np.ones(terms.n, bool)
         for end in (0, 1)
     ]
     if step.seed is not None:
@@ -83,7 +83,7 @@ def _find_connected(
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
     a step; more than ``most`` if there are.
     """
-    backwards = (step.given[1] or step.seed == 1) and not step.given[0]
+    backwards = (step.constant_ends[1] or step.seed == 1) and not step.constant_ends[0]
     if backwards:
         sources, targets = targets, sources
     begins = zero.copy()
@@ -92,7 +92,7 @@ def _find_connected(
     i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many, most=most)
     if backwards:
         return j, i
-    if step.given[1] and len(i) <= most:
+    if step.constant_ends[1] and len(i) <= most:
         keep = endpoints[1][j]
         return i[keep], j[keep]
     return i, j

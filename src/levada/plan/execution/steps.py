@@ -319,12 +319,12 @@ class ROrder(Traits):
 class Closure(Traits):
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` slots are output.
 
-    ``given``: whether start and end are constants of the member. ``seed``: the end whose values the
-    last input has.
+    ``constant_ends``: whether start and end are constants of the member. ``seed``: the end whose
+    values the last input has.
     """
 
     many: bool
-    given: tuple[bool, bool]
+    constant_ends: tuple[bool, bool]
     kept: tuple[int, ...]
     seed: int | None = None
 

@@ -42,7 +42,7 @@ class StoredDecisions(msgspec.Struct):
     """
 
     log: list[tuple[int, str]] = []
-    apart: dict[str, str] = {}
+    separate_joins: dict[str, str] = {}
     sites: dict[str, Site] = {}
     orders: dict[str, list[ConsideredOrder]] = {}
 
@@ -62,7 +62,7 @@ class Journal:
     def record_choice(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
         """Records the choices for an added query."""
         if apart:
-            self.kept.apart = _keep_latest(self.kept.apart, query, apart)
+            self.kept.separate_joins = _keep_latest(self.kept.separate_joins, query, apart)
             self.record(version, f"{query} has a join of its own: {apart}")
         if chosen is not None:
             site = Site(
@@ -85,10 +85,10 @@ class Journal:
 
     def remove_query(self, query: str) -> None:
         """Drops the entries of a removed query."""
-        kept = (self.kept.apart, self.kept.sites, self.kept.orders)
+        kept = (self.kept.separate_joins, self.kept.sites, self.kept.orders)
         self.new = self.new or any(query in entries for entries in kept)
         self.kept.orders.pop(query, None)
-        self.kept.apart.pop(query, None)
+        self.kept.separate_joins.pop(query, None)
         self.kept.sites.pop(query, None)
 
 

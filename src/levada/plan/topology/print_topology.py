@@ -75,11 +75,11 @@ class SharedEdge:
     producer: str
     consumer: str
     grouping: str
-    why: str
+    reason: str
 
     def line(self) -> str:
         """Returns the line of the edge."""
-        return f"{self.producer} -> {self.consumer} {self.grouping}: {self.why}"
+        return f"{self.producer} -> {self.consumer} {self.grouping}: {self.reason}"
 
 
 def show(topology: Topology, partitions: int) -> str:

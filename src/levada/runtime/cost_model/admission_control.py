@@ -173,7 +173,7 @@ class Admission:
         self.rows = max(min(fits, self.most, far), least)
         whole = min(w.fixed + w.each * self.rows for w in ways if w.most >= self.rows)
         self._expected = max(whole, self.interval) + whole + ASKED
-        if not (delay_status := self._status()).keeps and not self._said:
+        if not (delay_status := self._status()).is_met and not self._said:
             self._said = True
             warnings.warn(sentence(delay_status), stacklevel=2)
 
@@ -194,10 +194,10 @@ def sentence(status: Delayed) -> str:
     >>> print(sentence(Delayed(30, 1_000, 64.0, False)))  # doctest: +ELLIPSIS
     Results are to come within 30 ms, and no epoch is that short: ... of up to 1,000 ... 64 ms.
     """
-    rows, ms = f"{status.rows:,} elements", f"{status.expected:,.0f} ms"
-    head = f"Results are to come within {status.delay:,} ms"
-    if not status.keeps:
+    rows, ms = f"{status.epoch_rows:,} elements", f"{status.expected_wait_ms:,.0f} ms"
+    head = f"Results are to come within {status.delay_ms:,} ms"
+    if not status.is_met:
         return f"{head}, and no epoch is that short: with epochs of up to {rows} they take {ms}."
-    if not status.expected:
+    if not status.expected_wait_ms:
         return f"{head}: epochs have up to {rows} until it is known what these take."
     return f"{head}: epochs have up to {rows}, which wait up to {ms}."

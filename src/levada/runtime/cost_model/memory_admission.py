@@ -59,7 +59,7 @@ class MemoryAdmission:
         if not self.rows:
             return
         elements = sum(r.elements for r in references)
-        held = max((d.most_held for d in done), default=0)
+        held = max((d.peak_bytes for d in done), default=0)
         if elements:
             fits = int(elements * FILLED * self.memory.most / max(held, 1))
             self.rows = max(min(fits, GROWTH * max(elements, self.rows)), MIN_EPOCH_ELEMENTS)

@@ -21,9 +21,12 @@ def tell_counts(
     manifest: Manifest, last: Manifest, done: Sequence[TaskOutcome], plan: Plan
 ) -> None:
     """Writes the statistics of an epoch into its manifest, for the choices of later plans."""
-    manifest.flows = flows_of(last, done, plan, manifest.streams)
-    manifest.charges = charges_of(last, done, plan)
-    manifest.met, manifest.forms = update_counts(last.met, done, plan), forms_of(last, done, plan)
+    manifest.join_rows = flows_of(last, done, plan, manifest.streams)
+    manifest.node_charges = charges_of(last, done, plan)
+    manifest.relaxed_joins, manifest.join_strategies = (
+        update_counts(last.relaxed_joins, done, plan),
+        forms_of(last, done, plan),
+    )
 
 
 def charges_of(
@@ -32,11 +35,14 @@ def charges_of(
     """Adds an epoch to the charges of operators. Cost: linear in the operators with rows in the
     epoch, and in at most ``MAX_REPORTED_MEMBERS`` others.
     """
-    charges = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
+    charges = {node: charge for node, charge in last.node_charges.items() if node in plan.nodes}
     for outcome in done:
-        for name, seconds in outcome.nodes.items():
+        for name, seconds in outcome.cpu_by_node.items():
             before, rows = charges.get(int(name), (0.0, 0))
-            charges[int(name)] = round(before + seconds, 6), rows + outcome.rows.get(name, 0)
+            charges[int(name)] = (
+                round(before + seconds, 6),
+                rows + outcome.rows_by_node.get(name, 0),
+            )
     if len(charges) > MAX_REPORTED_MEMBERS:
         most = sorted(charges, key=lambda node: -charges[node][0])[:MAX_REPORTED_MEMBERS]
         charges = {node: charges[node] for node in most}
@@ -49,14 +55,14 @@ def flows_of(
     """Returns the counts after an epoch: [rows, elements] by node and member. If there are many, it
     keeps those with the most rows.
     """
-    before = last.flows
+    before = last.join_rows
     read = (sum(s.elements for s in streams.values()) for streams in (records, last.streams))
     elements = max(next(read) - next(read), 0)
     if not elements and last.plan == plan.version:
         return before
     new_rows: dict[str, int] = {}
     for task in done:
-        for at, rows in task.flows.items():
+        for at, rows in task.join_rows.items():
             new_rows[at] = new_rows.get(at, 0) + rows
     flows: dict[str, list[int]] = {}
     for at in _members(before, new_rows, plan):

@@ -77,7 +77,9 @@ class OperatorCosts:
         points: dict[tuple[str, int], list[tuple[float, float]]] = {}
         readers = [outcome for outcome in done if outcome.stage == 0]
         for outcome in readers:
-            points.setdefault((READING, 0), []).append((elements / len(readers), outcome.cpu * MS))
+            points.setdefault((READING, 0), []).append(
+                (elements / len(readers), outcome.cpu_seconds * MS)
+            )
         for outcome in done:
             if outcome.stage:
                 for name, rows, ms in _parts(outcome):
@@ -106,7 +108,7 @@ def measure_times(done: Sequence[TaskOutcome], cores: int, readers: int) -> tupl
     """
     stages: dict[int, list[float]] = {}
     for outcome in done:
-        stages.setdefault(outcome.stage, []).append(outcome.cpu * MS)
+        stages.setdefault(outcome.stage, []).append(outcome.cpu_seconds * MS)
     reading = stages.pop(0, [0.0])
     spread = sum(max(*task_times, sum(task_times) / cores) for task_times in stages.values())
     alone = sum(reading) + sum(map(sum, stages.values()))
@@ -115,8 +117,10 @@ def measure_times(done: Sequence[TaskOutcome], cores: int, readers: int) -> tupl
 
 def _parts(outcome: TaskOutcome) -> list[tuple[str, float, float]]:
     """Returns the operators of a call with their rows and ms, and the overhead around them."""
-    nodes = [(name, outcome.rows.get(name, 0), s * MS) for name, s in outcome.nodes.items()]
-    rest = max(outcome.cpu * MS - sum(ms for *_, ms in nodes), 0.0)
+    nodes = [
+        (name, outcome.rows_by_node.get(name, 0), s * MS) for name, s in outcome.cpu_by_node.items()
+    ]
+    rest = max(outcome.cpu_seconds * MS - sum(ms for *_, ms in nodes), 0.0)
     return [*nodes, (overhead_name(outcome.stage), sum(rows for _, rows, _ in nodes), rest)]
 
 

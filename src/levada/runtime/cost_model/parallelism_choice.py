@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-ONE, SPREAD = "one", "spread"
+ONE, SPREAD = "one_task", "spread"
 FASTER = 1.5
 """How many times as fast spread tasks must be to be worth more CPU."""
 BUSY = 0.8
@@ -61,7 +61,7 @@ def choose(one: Cost, spread: Cost, pressure: Pressure) -> Verdict:
     >>> choose(one, spread, Pressure(interval=1000.0)).why
     'one task keeps up with the input'
     >>> choose(one, spread, Pressure())[:2]
-    ('one', 'spread over tasks it would be 1.3 times as fast, for 1.2 times the CPU')
+    ('one_task', 'spread over tasks it would be 1.3 times as fast, for 1.2 times the CPU')
     >>> choose(one, spread, Pressure(interval=1000.0, budget=350.0)).why
     'one task would take longer than the delay allows'
     >>> choose(Cost(408.0, 20.0, 467.0), Cost(90.0, 60.0, 573.0), Pressure())[:2]

@@ -37,7 +37,7 @@ from levada.runtime.rebalancing.partition_scaling import spread
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.warmup_executor import all_here, cores_of, is_here, is_starting
 
-MODEL, CORES, LOAD, GIVEN, PLACEMENT = "model", "cores", "load", "given", "placement"
+MODEL, CORES, LOAD, FIXED, PLACEMENT = "model", "cores", "load", "fixed", "placement"
 FIRST, EACH = 16, 8
 """The first epochs of a run are samples, whose costs are measured, and later each so many-th."""
 
@@ -46,9 +46,9 @@ def chosen_of(last: Manifest | None) -> int:
     """Returns the cores from which the model chose the number of partitions of the last epoch; 0:
     the model did not choose.
     """
-    costs = None if last is None else last.costs
-    degree = None if costs is None else costs.degree
-    return degree.most if degree is not None and degree.by == MODEL else 0
+    costs = None if last is None else last.epoch_costs
+    degree = None if costs is None else costs.partition_policy
+    return degree.max_partitions if degree is not None and degree.policy == MODEL else 0
 
 
 class PartitionCountPolicy:
@@ -107,7 +107,7 @@ class PartitionCountPolicy:
             return None
         self._model.changes(resized)
         self.news = resized
-        return resized.partitions, resized.why
+        return resized.partitions, resized.reason
 
     def look(self) -> None:
         """Determines where jobs would run now, on how many cores, and whether the next epoch is a
@@ -131,33 +131,43 @@ class PartitionCountPolicy:
         """
         if self.balancing is not None:
             self.balancing.look(cores_of(self._executor))
-        usual, known = not intention.static and intention.replacement is None, last.costs
+        usual, known = (
+            not intention.reads_static and intention.replacement is None,
+            last.epoch_costs,
+        )
         if usual:
             self.pace.learn(done)
-        if not self.pace.samples and known is not None and intention.resized is None:
+        if not self.pace.samples and known is not None and intention.partition_decision is None:
             choice = msgspec.structs.replace(self.pace.choice, epoch=intention.epoch)
-            return msgspec.structs.replace(known, last=choice, delay=delay)
+            return msgspec.structs.replace(known, last_epoch=choice, delay=delay)
         costs, self.news = self.pace.describe_epoch(intention.epoch, delay), None
         if usual and not is_starting(self._executor):
             self._see(costs)
-        before = last.costs.degree if last.costs is not None else None
-        decided = before.decided if before is not None else []
-        costs.degree = Degree(
+        before = last.epoch_costs.partition_policy if last.epoch_costs is not None else None
+        decided = before.decisions if before is not None else []
+        costs.partition_policy = Degree(
             self.by,
             self.max_partitions,
             {n: round(mean.mean, 3) for n, mean in sorted(self._model.means.items())},
             {n: list(sums) for n, sums in sorted(self._model.measured.items())},
             {n: list(sums) for n, sums in sorted(self._intake.items())},
-            merge_decisions(decided, intention.resized, self._model.judged),
+            merge_decisions(decided, intention.partition_decision, self._model.judged),
         )
         return costs
 
     def _see(self, costs: Costs) -> None:
-        choice, lines = costs.last, self.pace.ways(here=self.pace.here)
-        expected = choice.predicted.get(choice.way, 0.0)
+        choice, lines = costs.last_epoch, self.pace.ways(here=self.pace.here)
+        expected = choice.predicted_ms.get(choice.mode, 0.0)
         self._model.see(
-            EpochSample(costs.over, choice.elements, expected, choice.took, costs.partitions, lines)
+            EpochSample(
+                costs.partitions,
+                choice.elements,
+                expected,
+                choice.measured_ms,
+                costs.predicted_ms_by_partitions,
+                lines,
+            )
         )
-        if choice.way == SPREAD and expected:
+        if choice.mode == SPREAD and expected:
             n, guessed, took = self._intake.get(choice.readers, (0, 0.0, 0.0))
-            self._intake[choice.readers] = [n + 1, guessed + expected, took + choice.took]
+            self._intake[choice.readers] = [n + 1, guessed + expected, took + choice.measured_ms]

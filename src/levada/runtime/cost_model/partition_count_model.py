@@ -129,7 +129,9 @@ class PartitionCountModel:
         if len(trial.off) < JUDGED:
             return
         off, decided = statistics.median(trial.off), trial.decided
-        self.judged = msgspec.structs.replace(decided, seen=round(off * decided.was, 3))
+        self.judged = msgspec.structs.replace(
+            decided, measured_ms=round(off * decided.ms_before, 3)
+        )
         self._trial, self._failed = None, trial if off >= 1.0 else None
         if self._failed is not None:
             _, rested = self._rests.get(decided.partitions, (0, REST // 2))
@@ -162,9 +164,10 @@ class PartitionCountModel:
             return None
         if (failed := self._failed) is not None:
             old = failed.decided
-            took = round(statistics.median(failed.off) * old.was, 3)
-            why = f"epochs take {took:.1f} ms, and over {old.before} they took {old.was:.1f}"
-            return Resized(epoch, now, old.before, took, old.was, why)
+            took = round(statistics.median(failed.off) * old.ms_before, 3)
+            before = f"over {old.partitions_before} they took {old.ms_before:.1f}"
+            why = f"epochs take {took:.1f} ms, and {before}"
+            return Resized(epoch, now, old.partitions_before, took, old.ms_before, why)
         best = self._better(most)
         if self._over < SURE or self._streak < STEADY or best != self._best or best == now:
             return None
@@ -186,7 +189,8 @@ def merge_decisions(
     """Returns the latest decisions, with the result of the ``judged`` one and with the ``news``.
 
     >>> one = Resized(7, 4, 2, 20.0, 15.0, "why")
-    >>> [d.seen for d in merge_decisions([one], None, Resized(7, 4, 2, 20.0, 15.0, "why", 16.0))]
+    >>> judged = Resized(7, 4, 2, 20.0, 15.0, "why", 16.0)
+    >>> [decision.measured_ms for decision in merge_decisions([one], None, judged)]
     [16.0]
     """
     decisions = [judged if judged and d.epoch == judged.epoch else d for d in before]

@@ -64,7 +64,7 @@ class PlanMigrations:
 
     def is_due(self, topology: Topology | None, last: Manifest | None) -> bool:
         """Whether there is anything to do."""
-        if topology is None or last is None or last.behind or last.ended:
+        if topology is None or last is None or last.behind or last.has_ended:
             return False
         return bool(_ready(topology, last)) or self._may_look(topology, last)
 
@@ -84,7 +84,7 @@ class PlanMigrations:
         if first:
             self._before = list(islice(topology.queries, MOST_KNOWN))
             self.converging.fresh |= dict.fromkeys(self._before)
-        done = [] if last is None or last.behind or last.ended else _ready(topology, last)
+        done = [] if last is None or last.behind or last.has_ended else _ready(topology, last)
         for name in done:
             anew, begun = is_reordering(topology, name), self._begun.pop(name, None)
             finish(topology, name)
@@ -112,7 +112,7 @@ class PlanMigrations:
         if not self.every or not topology.sharing.is_choosing_orders:
             return []
         self.converging.note_queries(topology)
-        if last is None or last.behind or last.ended:
+        if last is None or last.behind or last.has_ended:
             return []
         if not (changed or self._may_look(topology, last)):
             return []

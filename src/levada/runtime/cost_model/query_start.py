@@ -33,4 +33,4 @@ def made_by(maker: str, last: Manifest, topology: Topology) -> int:
     """Returns the last report with a result of a query that produces a stream."""
     query = topology.queries.get(maker)
     began = query is not None and query.since <= last.plan
-    return last.latest.get(maker, MIN) if began else MIN
+    return last.last_reports.get(maker, MIN) if began else MIN

@@ -24,7 +24,7 @@ def update_counts(
     """Returns the counts after an epoch, of the present joins."""
     join_counts = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
     for task in done:
-        for at, counts in task.met.items():
+        for at, counts in task.relaxed_joins.items():
             counts_before = join_counts.setdefault(at, [0] * len(counts))
             join_counts[at] = [a + b for a, b in zip(counts_before, counts, strict=True)]
     for at, counts in join_counts.items():
@@ -42,10 +42,10 @@ def forms_of(last: Manifest, done: Sequence[TaskOutcome], plan: Plan) -> dict[st
     """
     forms: dict[str, list[int]] = {}
     for task in done:
-        for node, task_counts in task.forms.items():
+        for node, task_counts in task.join_strategies.items():
             counts = forms.setdefault(node, [0] * len(task_counts))
             forms[node] = [a + b for a, b in zip(counts, task_counts, strict=True)]
-    for node, before in last.forms.items():
+    for node, before in last.join_strategies.items():
         if node in forms:
             forms[node][CHANGED] += before[CHANGED]
         elif int(node) in plan.nodes:

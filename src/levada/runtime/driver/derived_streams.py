@@ -47,13 +47,15 @@ def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
     record = last.streams.get(stream, StreamRecord())
     maker = plan.queries.get(plan.made.get(stream, ""))
     if maker is None or _has_ended(maker, last):
-        return StreamState(record.watermark, ended=True, latest=record.max_ts)
+        return StreamState(record.watermark, has_ended=True, max_ts=record.max_ts)
     floor = _next_report(maker, last)
-    return StreamState(record.watermark, floor=floor, known=record.known, latest=record.max_ts)
+    return StreamState(
+        record.watermark, floor=floor, complete_until=record.complete_until, max_ts=record.max_ts
+    )
 
 
 def _has_ended(maker: QueryPlan, last: Manifest) -> bool:
-    return all(last.streams.get(s, StreamRecord()).ended for s in maker.streams)
+    return all(last.streams.get(s, StreamRecord()).has_ended for s in maker.streams)
 
 
 def _next_report(maker: QueryPlan, last: Manifest) -> int:
@@ -77,7 +79,7 @@ def references(
     made_by, read = load(last.plan), plan.read_streams
     size_of = cache(partial(state_files.size_of, str(checkpoint.root)))
     path = str(checkpoint.plan_path(last.plan))
-    tasks = tasks or checkpoint.tables.load(last.groups).partitions
+    tasks = tasks or checkpoint.tables.load(last.group_table_version).partitions
     for stream, name in plan.made.items():
         maker = made_by.queries.get(name)
         counts = last.counts.query_counts(maker)
@@ -145,11 +147,11 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
 
     Reports of an earlier query of the same name do not count.
     """
-    if not last.latest and Form.CONSTRUCT not in plan.forms:
+    if not last.last_reports and Form.CONSTRUCT not in plan.forms:
         return {}
     reports = {
         n: t
-        for n, t in last.latest.items()
+        for n, t in last.last_reports.items()
         if n in plan.queries and plan.queries[n].since <= last.plan
     }
     made = (

@@ -64,8 +64,8 @@ def sizes(done: Sequence[TaskOutcome]) -> dict[str, int]:
     """Returns the bytes of each query's results in an epoch, where bytes are counted."""
     byte_counts = Counter[str]()
     for d in done:
-        if d.sizes:
-            byte_counts.update(d.sizes)
+        if d.result_bytes:
+            byte_counts.update(d.result_bytes)
     return dict(byte_counts)
 
 
@@ -73,22 +73,22 @@ def count_excess_rows(done: Sequence[TaskOutcome], limits: Limited) -> dict[str,
     """Returns the queries with more rows of state than their limit, with the number of rows."""
     row_counts = Counter[str]()
     for d in done:
-        if d.held:
-            row_counts.update(d.held)
+        if d.window_rows:
+            row_counts.update(d.window_rows)
     return {name: n for name, n in row_counts.items() if 0 < limits.limits_of_query(name).state < n}
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[SourceReport]) -> dict[str, dict[str, int]]:
     """Returns the number of triples that have matched each pattern, including this epoch's."""
-    total, changed = dict(last.hits), set[str]()
+    total, changed = dict(last.pattern_matches), set[str]()
     for c in controls:
-        if c.hits:
+        if c.pattern_matches:
             stream = plan.streams[c.stream]
             if stream not in changed:
                 changed.add(stream)
                 total[stream] = dict(total.get(stream, ()))
             counts = total[stream]
-            for text, n in c.hits.items():
+            for text, n in c.pattern_matches.items():
                 counts[text] = counts.get(text, 0) + n
     read: set[tuple[str, str]] | None = None
     for stream in changed:

@@ -83,11 +83,13 @@ class StaticLoads:
         ``before``. Sets the imprints that are needed afterwards (``needed_files``); they count
         after ``commit``.
         """
-        loaded = merge_loads([*self._loaded, *(d.loaded for d in done if d.loaded is not None)])
-        setups = context.setup, context.replacement.before if context.replacement else ""
+        loaded = merge_loads(
+            [*self._loaded, *(d.static_load for d in done if d.static_load is not None)]
+        )
+        setups = context.setup, context.replacement.previous_setup if context.replacement else ""
         self._ahead = self.imprints
-        if loaded.imprints or setups != self._of:
-            self._ahead = self.imprints.needed_files(loaded.imprints, _files(context.setup))
+        if loaded.new_imprints or setups != self._of:
+            self._ahead = self.imprints.needed_files(loaded.new_imprints, _files(context.setup))
         self._of = setups
         return loaded if loaded.epoch else before
 

@@ -50,7 +50,7 @@ LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 LIGHT_BYTES = register(f"{__name__}.LIGHT_BYTES", 4 << 20)  # where there are topics
 _NO_FORMATS: Mapping[str, str] = {}
-HERE = "here"
+HERE = "in_process"
 TASK = 5.0  # ms that an additional reader must save
 LAUNCH = 1.0  # ms of the driver for an additional task of a stage
 MAX_TRIAL_RATIO = 1.1  # how much worse a way may be predicted to be, and still be tried
@@ -113,7 +113,7 @@ class ParallelismPolicy:
         self._light = few and all(_is_light(r, formats) for r in references)
         self._large, self._references = size > MOST_BYTES, len(references)
         if not self.samples and self._is_here() and not self._must_spread(partitions):
-            self.choice = Choice(0, elements, ONE, partitions, why="it runs in the driver")
+            self.choice = Choice(0, elements, ONE, partitions, reason="it runs in the driver")
             return self.choice
         self._load = load = self.work.load(elements)
         if load is None:
@@ -132,8 +132,8 @@ class ParallelismPolicy:
     def _unknown(self, elements: int) -> Choice:
         """Decides how an epoch runs without measurements."""
         if self._must_spread(self._partitions):
-            return Choice(0, elements, SPREAD, self._partitions, why=TOO_MUCH)
-        return Choice(0, elements, ONE, self._partitions, why="it is not known what it costs")
+            return Choice(0, elements, SPREAD, self._partitions, reason=TOO_MUCH)
+        return Choice(0, elements, ONE, self._partitions, reason="it is not known what it costs")
 
     def _is_here(self) -> bool:
         """Whether the epoch would run in the driver's process in any case."""
@@ -180,45 +180,55 @@ class ParallelismPolicy:
         """Records the time of the epoch. ``here``: in the driver's process. ``jvm``: CPU seconds of
         Spark's JVM (None: it runs elsewhere).
         """
-        way = HERE if here else self.choice.way
+        way = HERE if here else self.choice.mode
         self._jvm_took = None if here or jvm is None else jvm * 1e3
-        self.choice = msgspec.structs.replace(self.choice, way=way, took=seconds * 1e3)
+        self.choice = msgspec.structs.replace(self.choice, mode=way, measured_ms=seconds * 1e3)
         for known in self._since:
             self._since[known] = 0 if known == way else self._since[known] + 1
 
     def spent(self, seconds: float) -> None:
         """Records the CPU time of this process in the epoch, up to its publication."""
-        apart = 0.0 if self.choice.way == HERE else self.choice.worked + (self._jvm_took or 0.0)
+        apart = (
+            0.0
+            if self.choice.mode == HERE
+            else self.choice.measured_task_cpu_ms + (self._jvm_took or 0.0)
+        )
         self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
 
     def learn(self, done: Sequence[TaskOutcome]) -> None:
         """Learns from the outcomes of the epoch's tasks, if it was predicted."""
         choice = self.choice
-        if not self.samples and not choice.predicted:
+        if not self.samples and not choice.predicted_ms:
             return
         if waits := [
-            max(outcome.seconds - outcome.cpu, 0.0) * 1e3 for outcome in done if outcome.stage
+            max(outcome.seconds - outcome.cpu_seconds, 0.0) * 1e3
+            for outcome in done
+            if outcome.stage
         ]:
             self._waits.add(sum(waits) / len(waits))
         alone_, apart_ = measure_times(done, self._at_once, choice.readers)
-        choice.worked = alone_
-        if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
+        choice.measured_task_cpu_ms = alone_
+        if (
+            choice.predicted_task_cpu_ms
+            and alone_
+            and self._trends[choice.mode].measured > 2 * SURE
+        ):
             # consecutive calls in one process cost less than calls in several
-            off = min(max(alone_ / choice.expected, 1 / MOST_OFF), MOST_OFF)
-            self._dear[choice.way] *= off**FOLLOWS
-        if choice.predicted:
+            off = min(max(alone_ / choice.predicted_task_cpu_ms, 1 / MOST_OFF), MOST_OFF)
+            self._dear[choice.mode] *= off**FOLLOWS
+        if choice.predicted_ms:
             # by the actual work, not by the predicted one, which has errors of its own
-            x = apart_ if choice.way == SPREAD else alone_
-            trend = self._trends[choice.way]
+            x = apart_ if choice.mode == SPREAD else alone_
+            trend = self._trends[choice.mode]
             # a delayed epoch tells little: lasting effects show soon enough
             most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
-            trend.learn(x, min(choice.took, most * max(trend.predict(x), 1.0)))
+            trend.learn(x, min(choice.measured_ms, most * max(trend.predict(x), 1.0)))
             if self._jvm_took is not None:
-                jvm = self._jvm[choice.way]
+                jvm = self._jvm[choice.mode]
                 jvm.learn(alone_, min(self._jvm_took, most * max(jvm.predict(alone_), 1.0)))
-            epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
-            guessed += choice.predicted[choice.way]
-            self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
+            epochs, guessed, took = self.sums.get(choice.mode, [0, 0.0, 0.0])
+            guessed += choice.predicted_ms[choice.mode]
+            self.sums[choice.mode] = [epochs + 1, guessed, took + choice.measured_ms]
         if choice.elements:
             self.work.learn(choice.elements, done)
 
@@ -253,9 +263,10 @@ class ParallelismPolicy:
         dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
         now = self._partitions
         return Costs(
-            last, dict(self.sums), dearest, self.times_by_partitions(), delay, over=now,
-            intake=self.intake(),
-            interval=round(self.interval.ms, 1), fixed=round(self.interval.measured_cost, 1),
+            last, dict(self.sums), dearest, self.times_by_partitions(), delay, partitions=now,
+            predicted_ms_by_readers=self.intake(),
+            interval_ms=round(self.interval.ms, 1),
+            fixed_cpu_ms=round(self.interval.measured_cost, 1),
         )  # fmt: skip
 
     def times_by_partitions(self) -> dict[int, float]:

@@ -56,7 +56,8 @@ def without_crashing_input(
     return msgspec.structs.replace(
         intention,
         references=[r for k, r in enumerate(references) if k not in crashes],
-        deadly=intention.deadly + [(references[k], how) for k, how in crashes.items()],
+        crashing_splits=intention.crashing_splits
+        + [(references[k], how) for k, how in crashes.items()],
     )
 
 
@@ -66,7 +67,7 @@ def check_alike(
     """Raises ``LostTaskError`` if a task did not find a file that is here unchanged. Its host has
     another folder under the path, or does not see new files yet.
     """
-    missed = [control for control in controls if control.other]
+    missed = [control for control in controls if control.mismatching_host]
     for control in missed:
         stream, partition_missed = (
             plan.streams[control.stream],
@@ -78,7 +79,8 @@ def check_alike(
         here = [r for r in partition_references if isinstance(r, FileSplit) and _is_as_found(r)]
         if len(partition_references) - len(here) < len(partition_missed):
             raise LostTaskError(
-                f"The executor on {control.other} does not see {here[0].path} as the driver does.",
+                f"The executor on {control.mismatching_host} does not see {here[0].path} as the "
+                "driver does.",
                 hint=SHARED,
             )
 
@@ -119,13 +121,13 @@ def reasons_of(intention: EpochIntent, stream: str) -> list[str]:
 
 
 def _unread(intention: EpochIntent) -> Iterator[tuple[str, str, int, str]]:
-    for stream, names in intention.overtaken.items():
+    for stream, names in intention.late_files.items():
         yield from ((stream, name, 0, REASON) for name in names)
-    for stream, names in intention.gone.items():
+    for stream, names in intention.deleted_files.items():
         yield from ((stream, name, 0, GONE) for name in names)
-    for stream, reasons in intention.broken.items():
+    for stream, reasons in intention.unreadable_files.items():
         yield from ((stream, name, 0, reason) for name, reason in reasons.items())
-    for reference, how in intention.deadly:
+    for reference, how in intention.crashing_splits:
         yield reference.stream, reference.name, reference.start, DEADLY.format(how)
 
 

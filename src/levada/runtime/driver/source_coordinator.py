@@ -280,7 +280,7 @@ class SourceCoordinator:
     def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
         """Whether a stream has ended since the last epoch."""
         return any(
-            over and not records.get(config.name, StreamRecord()).ended
+            over and not records.get(config.name, StreamRecord()).has_ended
             for config, over in zip(self.configs, ended, strict=True)
         )
 
@@ -302,9 +302,9 @@ class SourceCoordinator:
             now = {r.partition for r in references if r.stream == config.name}
             silent = {partition for stream, partition in silence if stream == config.name}
             state, done = self._state(config, record, now, after, silent)
-            state.ended = over
-            state.idle = "" in silent
-            state.clock = self._by_clock(config, after)
+            state.has_ended = over
+            state.is_idle = "" in silent
+            state.clock_time = self._by_clock(config, after)
             states[config.name] = state
             finished[config.name] = done
         return states, finished
@@ -359,8 +359,8 @@ class SourceCoordinator:
             floor,
             reading,
             config.lateness,
-            known=record.known,
-            latest=record.max_ts,
+            complete_until=record.complete_until,
+            max_ts=record.max_ts,
         )
         return state, done
 

@@ -63,14 +63,18 @@ def carry_over(last: Manifest, streams: Sequence[str]) -> Manifest:
         last,
         streams=records,
         positions={name: at for name, at in last.positions.items() if name in same},
-        hits={name: pattern_hits for name, pattern_hits in last.hits.items() if name in same},
+        pattern_matches={
+            name: pattern_hits
+            for name, pattern_hits in last.pattern_matches.items()
+            if name in same
+        },
     )
 
 
 def _record_of_removed(stream: str, record: StreamRecord) -> StreamRecord:
     """Returns the record of a removed stream: no later instant is below its largest time."""
     latest = largest_time(stream, record)
-    return msgspec.structs.replace(record, partitions={}, max_ts=latest, ended=True)
+    return msgspec.structs.replace(record, partitions={}, max_ts=latest, has_ended=True)
 
 
 def records_of(
@@ -85,22 +89,29 @@ def records_of(
     """
     _, new, complete = advance_watermarks(context, controls)
     records: dict[str, StreamRecord] = {}
-    skips = bool(intention.overtaken or intention.gone or intention.broken or intention.deadly)
+    skips = bool(
+        intention.late_files
+        or intention.deleted_files
+        or intention.unreadable_files
+        or intention.crashing_splits
+    )
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
         before = last.streams.get(name, StreamRecord())
         stream_reports = [c for c in controls if c.stream == i]
-        record = before.add(stream_reports, intention.finished.get(name, []), context.wall)
+        record = before.add(
+            stream_reports, intention.finished_partitions.get(name, []), context.wall_ms
+        )
         if skips:
             _count_skipped_files(record, intention, name)
-        record.replaced = intention.positions.get(name, {}).get("replaced", 0)
-        record.missing += _missing(name, intention, stream_reports)
-        record.watermark, record.known = int(new[i]), int(complete[i])
+        record.replaced_files = intention.positions.get(name, {}).get("replaced", 0)
+        record.unaccounted_elements += _missing(name, intention, stream_reports)
+        record.watermark, record.complete_until = int(new[i]), int(complete[i])
         record.partitions = _leading_partitions(record, state.lateness)
-        record.ended = state.ended and not record.known > record.watermark
+        record.has_ended = state.has_ended and not record.complete_until > record.watermark
         read = sum([c.elements for c in stream_reports])
         slowest = (
-            min((int(new[j]) for j in context.shared[i]), default=MAX)
-            if i < len(context.shared)
+            min((int(new[j]) for j in context.related_streams[i]), default=MAX)
+            if i < len(context.related_streams)
             else MAX
         )
         record.ahead = 0 if record.watermark <= slowest else before.ahead + read
@@ -121,7 +132,7 @@ def decode_outcomes(
     decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
     controls = _count_reports_once([control for outcome in decoded for control in outcome.controls])
     done = [outcome_task for outcome in decoded for outcome_task in outcome.done]
-    if len({outcome_task.heard for outcome_task in done if outcome_task.stage}) > 1:
+    if len({outcome_task.input_digest for outcome_task in done if outcome_task.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
     check_alike(controls, references, plan)
     return controls, done
@@ -145,7 +156,7 @@ def _leading_partitions(record: StreamRecord, lateness: int) -> dict[str, int]:
     """Returns the largest times of the partitions that may raise the watermark. A partition that is
     not beyond the completeness delays the watermark or not, like one without data.
     """
-    least = max(record.watermark, record.known) + lateness
+    least = max(record.watermark, record.complete_until) + lateness
     return {name: ts for name, ts in record.partitions.items() if ts > least}
 
 
@@ -164,11 +175,18 @@ def count_passed(
 
 def _count_skipped_files(record: StreamRecord, intention: EpochIntent, name: str) -> None:
     """Counts the files that the epoch reports as not read."""
-    overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
-    record.overtaken, record.gone = record.overtaken + overtaken, record.gone + gone
-    record.dead += overtaken + gone + len(intention.broken.get(name, ()))
-    record.dead += sum(reference.stream == name for reference, _ in intention.deadly)
-    record.reasons = [*record.reasons, *reasons_of(intention, name)][:TOLD]
+    overtaken, gone = (
+        len(of.get(name, ())) for of in (intention.late_files, intention.deleted_files)
+    )
+    record.late_files, record.deleted_files = (
+        record.late_files + overtaken,
+        record.deleted_files + gone,
+    )
+    record.dead_letters += overtaken + gone + len(intention.unreadable_files.get(name, ()))
+    record.dead_letters += sum(
+        reference.stream == name for reference, _ in intention.crashing_splits
+    )
+    record.dead_letter_reasons = [*record.dead_letter_reasons, *reasons_of(intention, name)][:TOLD]
 
 
 def _missing(name: str, intention: EpochIntent, stream_reports: Sequence[SourceReport]) -> int:
@@ -188,7 +206,7 @@ def largest_time(name: str, record: StreamRecord) -> int:
     """Returns the largest event time of a stream so far. The progress of a derived stream, or of
     one that follows the clock, may exceed its elements.
     """
-    if is_derived(name) and not is_left(name) and record.ended:
+    if is_derived(name) and not is_left(name) and record.has_ended:
         return MIN
     known = record.watermark < MAX  # else it has ended
     return max(record.max_ts, record.watermark) if known else record.max_ts
@@ -202,10 +220,10 @@ def record_placement(
     done: Sequence[TaskOutcome],
 ) -> None:
     """Records how many placement preferences were met since the beginning of this run."""
-    manifest.placed = last.placed
+    manifest.placement = last.placement
     if placed is not None:
         record_locality(tally, done)
-        manifest.placed = Preferences(
+        manifest.placement = Preferences(
             placed.name,
             placed.machines,
             tally.wanted,
@@ -226,17 +244,17 @@ def tell_executors(
     """Records where stage tasks have run, since the beginning of this run on a cluster, and how
     blobs were transported to them.
     """
-    manifest.homes, before = last.homes, last.carried or TransportStats()
+    manifest.executors, before = last.executors, last.transport or TransportStats()
     stages = {stage: list(counts) for stage, counts in before.stages.items()}
     for outcome in done:
-        if outcome.carried:
+        if outcome.transport:
             counts = stages.get(outcome.stage, [0] * 4)
-            stages[outcome.stage] = [a + b for a, b in zip(counts, outcome.carried, strict=True)]
+            stages[outcome.stage] = [a + b for a, b in zip(counts, outcome.transport, strict=True)]
     missed, rest = missed_by(executor)
-    manifest.carried = TransportStats(stages, before.missed + missed, rest)
+    manifest.transport = TransportStats(stages, before.repeated_jobs + missed, rest)
     if (homes := homes_of(executor)) is not None:
-        homes.record_run((d.stage, d.partition, d.at) for d in done if d.stage)
-        manifest.homes = msgspec.structs.replace(homes.stats)
+        homes.record_run((d.stage, d.partition, d.executor) for d in done if d.stage)
+        manifest.executors = msgspec.structs.replace(homes.stats)
 
 
 def count_sent(
@@ -249,20 +267,25 @@ def count_sent(
     """Adds the rows that tasks have sent to the send graph of the epoch's slice, and to its counts
     of groups.
     """
-    manifest.slices, manifest.sent = dict(last.slices), last.sent
-    manifest.by_group, manifest.pending = dict(last.by_group), last.pending
+    manifest.slices, manifest.slice_counts = dict(last.slices), last.slice_counts
+    manifest.group_count_files, manifest.pending_group_counts = (
+        dict(last.group_count_files),
+        last.pending_group_counts,
+    )
     if intention.slices:
         latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
         at = slice_of(latest, intention.slicing.length)
         epoch = intention.epoch
-        manifest.slices, manifest.sent = send_graph.add_to_slices(root, epoch, last, at, done)
-        manifest.by_group, manifest.pending = key_group_counters.add_to_slices(
+        manifest.slices, manifest.slice_counts = send_graph.add_to_slices(
             root, epoch, last, at, done
+        )
+        manifest.group_count_files, manifest.pending_group_counts = (
+            key_group_counters.add_to_slices(root, epoch, last, at, done)
         )
 
 
 def auxiliary_files(manifest: Manifest) -> set[str]:
     """Returns the files that a manifest needs besides those of its partitions."""
-    counts = {name for files in manifest.by_group.values() for name in files}
+    counts = {name for files in manifest.group_count_files.values() for name in files}
     graphs = {name for name in manifest.slices.values() if name}
-    return {*counts, *graphs, *(name for name, _ in manifest.totalled)}
+    return {*counts, *graphs, *(name for name, _ in manifest.total_files)}

@@ -236,7 +236,10 @@ def add_to_slices(
     """Adds an epoch to the slices. Returns the files of all slices, and the counts that are not in
     files yet. They are durable when the manifest is.
     """
-    slices, pending = {name: list(files) for name, files in last.by_group.items()}, last.pending
+    slices, pending = (
+        {name: list(files) for name, files in last.group_count_files.items()},
+        last.pending_group_counts,
+    )
     before = next(reversed(slices), slice_)
     if pending and before != slice_:
         slices[before].append(_write(root, epoch, pending))
@@ -262,9 +265,9 @@ def packed_of_tasks(done: Iterable[TaskOutcome]) -> Iterator[Packed]:
 
 def read_slice(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
     """Returns the blocks of a slice. Raises ``CheckpointError``."""
-    yield from read(root, manifest.by_group.get(slice_, ()))
-    if slice_ == next(reversed(manifest.by_group), None):
-        yield from map(_block, manifest.pending)
+    yield from read(root, manifest.group_count_files.get(slice_, ()))
+    if slice_ == next(reversed(manifest.group_count_files), None):
+        yield from map(_block, manifest.pending_group_counts)
 
 
 def _merge_packed(counts: list[Packed]) -> list[Packed]:

@@ -48,14 +48,14 @@ Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, b
 class SentCounts(msgspec.Struct):
     """The data sent in a slice so far, and the CPU seconds of each task, and of each node in all
     tasks. Results that a task has written are sent to the output. On a cluster also the data that
-    executors have sent each other, and the CPU seconds of the tasks of each (``busy``).
+    executors have sent each other, and the CPU seconds of the tasks of each (``cpu_by_executor``).
     """
 
     links: Links = {}
-    cpu: dict[str, float] = {}
-    nodes: dict[str, float] = {}
-    places: Links = {}
-    busy: dict[str, float] = {}
+    cpu_by_task: dict[str, float] = {}
+    cpu_by_node: dict[str, float] = {}
+    executor_links: Links = {}
+    cpu_by_executor: dict[str, float] = {}
 
 
 def slice_of(instant: int, length: str) -> str:
@@ -105,22 +105,26 @@ class ReceivedCounts:
 
 def add(before: SentCounts, done: Iterable[TaskOutcome]) -> SentCounts:
     """Adds the reports of tasks to the counts."""
-    links, places = _copy_links(before.links), _copy_links(before.places)
-    cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
+    links, places = _copy_links(before.links), _copy_links(before.executor_links)
+    cpu, nodes, busy = (
+        dict(before.cpu_by_task),
+        dict(before.cpu_by_node),
+        dict(before.cpu_by_executor),
+    )
     for outcome in done:
         name = name_of(outcome)
-        cpu[name] = cpu.get(name, 0.0) + outcome.cpu
-        for node, seconds in outcome.nodes.items():
+        cpu[name] = cpu.get(name, 0.0) + outcome.cpu_seconds
+        for node, seconds in outcome.cpu_by_node.items():
             nodes[node] = nodes.get(node, 0.0) + seconds
-        for sender, counts in outcome.received.items():
+        for sender, counts in outcome.received_by_sender.items():
             _add(links.setdefault(sender, {}), name, counts)
         if outcome.segment:
             rows = outcome.counts.solutions
             _add(links.setdefault(name, {}), OUTPUT, (rows, outcome.segment_size, 1))
-        if outcome.at:
-            busy[outcome.at] = busy.get(outcome.at, 0.0) + outcome.cpu
-            for executor, counts in outcome.came.items():
-                _add(places.setdefault(executor, {}), outcome.at, counts)
+        if outcome.executor:
+            busy[outcome.executor] = busy.get(outcome.executor, 0.0) + outcome.cpu_seconds
+            for executor, counts in outcome.received_by_executor.items():
+                _add(places.setdefault(executor, {}), outcome.executor, counts)
     return SentCounts(links, cpu, nodes, places, busy)
 
 
@@ -141,7 +145,7 @@ def add_to_slices(
     slices = dict(last.slices)
     sent = add(read_slice(root, last, slice_) if slice_ in slices else SentCounts(), done)
     for name in [n for n, file in slices.items() if not file and n != slice_]:
-        slices[name] = _write(root, epoch, bytes(last.sent))
+        slices[name] = _write(root, epoch, bytes(last.slice_counts))
     data = msgspec.json.encode(sent)
     slices.pop(slice_, None)  # it is the last one, also if it is repeated
     if len(data) <= LITTLE:
@@ -156,7 +160,11 @@ def _write(root: str, epoch: int, data: bytes) -> str:
 def read_slice(root: str, manifest: Manifest, slice_: str) -> SentCounts:
     """Returns the counts of a slice. Raises ``CheckpointError``."""
     file = manifest.slices[slice_]
-    return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=SentCounts)
+    return (
+        read(Path(root) / file)
+        if file
+        else msgspec.json.decode(manifest.slice_counts, type=SentCounts)
+    )
 
 
 def read(path: Path) -> SentCounts:

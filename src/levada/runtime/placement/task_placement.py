@@ -70,11 +70,13 @@ def record_locality(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
         readers += not outcome.stage
         asked = tally.asked[outcome.stage] if tally.asked else ()
         machine = asked[number] if number < len(asked) else NOWHERE  # it was added since
-        if machine != NOWHERE and outcome.at:
+        if machine != NOWHERE and outcome.executor:
             tally.wanted += 1
-            tally.missed += tally.standing(machine) != outcome.at
-        for executor, (_, size, blobs) in outcome.came.items() if tally.asked else ():
+            tally.missed += tally.standing(machine) != outcome.executor
+        for executor, (_, size, blobs) in (
+            outcome.received_by_executor.items() if tally.asked else ()
+        ):
             tally.read += size
-            if executor != outcome.at:
+            if executor != outcome.executor:
                 tally.remote += size
                 tally.blobs += blobs

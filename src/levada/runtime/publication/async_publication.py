@@ -74,5 +74,5 @@ class PublicationThread:
 
 def is_worth(manifest: Manifest) -> bool:
     """Whether a thread costs less than it may gain for a manifest's results."""
-    size = sum(held.size for held in manifest.rolled)
+    size = sum(held.segment_bytes for held in manifest.results_to_publish)
     return size > 0 and size + A_QUERY * len(manifest.counts) >= MIN_ASYNC_BYTES

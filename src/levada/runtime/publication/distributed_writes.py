@@ -47,22 +47,24 @@ def write_by_tasks(
 
 def is_for_tasks(sink: Sink | None, manifest: Manifest) -> bool:
     """Whether the results are large, and their files visible to all hosts, as far as is known."""
-    much = sum(held.size for held in manifest.rolled) >= MUCH
+    much = sum(held.segment_bytes for held in manifest.results_to_publish) >= MUCH
     return isinstance(sink, FileSink) and much and sink.out not in _unseen
 
 
 def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:
-    plans = {held.plan: str(checkpoint.plan_path(held.plan)) for held in manifest.rolled}
+    plans = {
+        held.plan: str(checkpoint.plan_path(held.plan)) for held in manifest.results_to_publish
+    }
     out = sink.out.absolute()
     roll, mark = sink.roll, mark_of(sink.out)
     writing = Writing(
-        str(checkpoint.root), manifest.rolled, plans, str(out), str(sink.format), roll.bytes,
-        roll.age, sink.terms, sink.claimed, mark,
+        str(checkpoint.root), manifest.results_to_publish, plans, str(out), str(sink.format),
+        roll.bytes, roll.age, sink.terms, sink.claimed, mark,
     )  # fmt: skip
     counts = manifest.counts.by_name(checkpoint.load_plan(manifest.plan))
     names = {
         query: counts.get(query, (0,))[0]
-        for held in manifest.rolled
+        for held in manifest.results_to_publish
         for query in checkpoint.load_plan(held.plan).queries
     }
     payloads = [msgspec.json.encode(names_of_task) for names_of_task in shares(names, TASKS)]

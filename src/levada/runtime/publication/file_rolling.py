@@ -42,10 +42,10 @@ def hold(
                 manifest.epoch, manifest.plan, manifest.segments, manifest.shown_reports, wall, size
             )
         )
-    if waiting and (flush or manifest.ended or is_due(waiting, due, wall)):
-        manifest.rolled = waiting
+    if waiting and (flush or manifest.has_ended or is_due(waiting, due, wall)):
+        manifest.results_to_publish = waiting
     else:
-        manifest.held = waiting
+        manifest.waiting_results = waiting
 
 
 def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
@@ -54,10 +54,15 @@ def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
     """
     if not held:
         return False
-    age = wall - held[0].wall
-    return age < 0 or due(sum(h.size for h in held), age)
+    age = wall - held[0].wall_ms
+    return age < 0 or due(sum(h.segment_bytes for h in held), age)
 
 
 def oldest(manifest: Manifest) -> int:
     """Returns the first epoch whose segments this manifest, or a later one, may still read."""
-    return min([manifest.epoch, *(h.epoch for h in (*manifest.rolled, *manifest.held))])
+    return min(
+        [
+            manifest.epoch,
+            *(h.epoch for h in (*manifest.results_to_publish, *manifest.waiting_results)),
+        ]
+    )

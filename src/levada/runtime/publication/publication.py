@@ -216,7 +216,7 @@ class Publication:
             gone = self.index.add(manifest)
             self.checkpoint.indexed = self.index.newest
             return gone
-        if self._forgets and not manifest.indexed:
+        if self._forgets and not manifest.previous_indexed_epoch:
             forget_index(self.checkpoint.root)
             self._forgets = False
         return []
@@ -233,7 +233,7 @@ class Publication:
     def _give_out(self, manifest: Manifest, *, by_tasks: bool) -> None:
         if self.sink is not None or self.files:
             self._to_sinks(manifest, by_tasks=by_tasks)
-        if manifest.side:
+        if manifest.letter_files:
             self._publish_letters(manifest, str(self.checkpoint.root))
         if self.sink is not None or self.files:
             self._publish_unwritable(manifest)
@@ -286,7 +286,7 @@ class Publication:
         """Reads the results that are due, one batch a query."""
         return merge_epochs(
             (held.epoch, query, batch)
-            for held in manifest.rolled
+            for held in manifest.results_to_publish
             for query, batch in self.read(held, wanted)
         )
 
@@ -294,7 +294,7 @@ class Publication:
         """Returns the batches of the queries whose results can be read; the others are marked as
         failed.
         """
-        plans = {held.plan for held in manifest.rolled}
+        plans = {held.plan for held in manifest.results_to_publish}
         batches: list[tuple[int, QueryPlan, Batch]] = []
         for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
             try:
@@ -372,7 +372,7 @@ class Publication:
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
         inside = self.letters.absolute() == self.checkpoint.root
         sink = LetterFiles(self.letters, file_mode(root) if inside else 0o666)
-        for part, (kind, name, _) in enumerate(manifest.side):
+        for part, (kind, name, _) in enumerate(manifest.letter_files):
             path = Path(root) / name
             if path.exists():
                 # str.splitlines also cuts within texts, such as at U+2028
@@ -399,14 +399,14 @@ class Publication:
             )
             warnings.warn(message, stacklevel=1)
         letters = [each.letter() for each in sorted(unwritable, key=lambda each: each.query)]
-        part = len(manifest.side)
+        part = len(manifest.letter_files)
         LetterFiles(self.letters).publish(Letter.DEAD, manifest.epoch, letters, part)
 
     def _forget_plans(self, manifest: Manifest) -> None:
         """Deletes plans older than those of held or published results, or of the previous epoch.
         Readers of queries need no plans.
         """
-        held = [h.plan for h in (*manifest.rolled, *manifest.held)]
+        held = [h.plan for h in (*manifest.results_to_publish, *manifest.waiting_results)]
         needed = (needed.plan for needed in self._needed_by_others())
         plan = min([manifest.plan, self._plan_before, *held, *needed])
         self._plan_before = manifest.plan

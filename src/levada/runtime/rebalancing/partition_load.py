@@ -66,12 +66,12 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
     stages = [d for d in done if d.stage]  # not a reader
     for d in stages:
         seconds[d.partition] += d.seconds
-        cpu[d.partition] += d.cpu
-        rows[d.partition] += d.rows_in
-    counted = _sum([d.given for d in stages], table.groups)
+        cpu[d.partition] += d.cpu_seconds
+        rows[d.partition] += d.input_rows
+    counted = _sum([d.rows_by_group for d in stages], table.groups)
     if counted is None:
         return Load(seconds, cpu, rows, None)
-    joined = _sum([d.joined for d in stages], table.groups)
+    joined = _sum([d.divisible_rows for d in stages], table.groups)
     if joined is not None:
         for h in table.division.heavy:  # its rows have arrived at each of these joins
             again = joined[h.group] - joined[h.group] // len(h.parts)

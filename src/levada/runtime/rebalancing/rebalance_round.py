@@ -242,14 +242,14 @@ def _report_load(
         for p in busiest
     ]
     return RebalanceReport(
-        measured.epoch, table.partitions, _round(measured.ratio), overloaded=full, loads=loads
+        measured.epoch, table.partitions, _round(measured.ratio), is_overloaded=full, loads=loads
     )
 
 
 def _with(report: RebalanceReport, decided: list[Decision], remark: str = "") -> RebalanceReport:
     parts = decided[-1].partitions if decided else report.partitions
     return RebalanceReport(
-        report.epoch, parts, report.ratio, report.overloaded, remark, report.loads, decided
+        report.epoch, parts, report.ratio, report.is_overloaded, remark, report.loads, decided
     )
 
 

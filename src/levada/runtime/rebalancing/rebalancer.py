@@ -106,13 +106,17 @@ class Balancing:
         began at once, without waiting for its interval.
         """
         self._known, self.news = last_report, None
-        table, before, self._wall = load_groups(context.groups), self._wall, context.wall
-        if context.measured == ROWS:
+        table, before, self._wall = (
+            load_groups(context.group_table_file),
+            self._wall,
+            context.wall_ms,
+        )
+        if context.load_detail == ROWS:
             self._whole = tuple(find_divisible_joins(load_plan(context.plan)).whole.values())
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)
         if before >= 0:  # the first epoch of a process loads kernels
             load = load_of(done, table)
-            span = max(context.wall - before, 0) / 1000
+            span = max(context.wall_ms - before, 0) / 1000
             self._round.add(load, span, self._least, hurried=hurried)

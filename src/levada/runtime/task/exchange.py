@@ -84,11 +84,13 @@ class Exchange:
         self.stage = stage
         self.pool = pool
         self.frames: list[dict[FrameAddress, list[Frame]]] = [{} for _ in range(context.partitions)]
-        groups = load_groups(context.groups)
+        groups = load_groups(context.group_table_file)
         self.table, self.copies = groups.partition, Copies(groups)
         self.name = ""  # the task's name, if its output is counted
         self.at = executor_here() if context.tells_places else ""
-        self.counter = Counter(context.counted, len(self.table)) if context.counted else None
+        self.counter = (
+            Counter(context.counted_groups, len(self.table)) if context.counted_groups else None
+        )
         self._sent_lengths: dict[tuple[int, FrameAddress], int] = {}
         self.flows = Flows(Joining.from_plan(plan).nodes)
         self.picking = CompensationRouter(plan, pool, context.limits)
@@ -372,7 +374,7 @@ class Exchange:
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
                 FROM: self.name,
                 AT: self.at,
-                "heard": done[-1].heard,
+                "heard": done[-1].input_digest,
                 IN_FILES: files,
             }
             meta = {key: value for key, value in meta.items() if value}

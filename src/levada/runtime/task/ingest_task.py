@@ -99,7 +99,7 @@ class IntakeTask:
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
         spent = ExpressionBudget(context.limits, heaviest=partial(find_heaviest_query, self.plan))
-        self.pool = TermLookup(context.seed, wall=context.wall, spent=spent)
+        self.pool = TermLookup(context.seed, wall=context.wall_ms, spent=spent)
         self.env = OperatorContext.for_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[SourceReport] = []
@@ -115,17 +115,22 @@ class IntakeTask:
         self._write_side()
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
-            last[stream].hits = dict(hits)
+            last[stream].pattern_matches = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.snapshot()
         outcome = TaskOutcome(
-            0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.snapshot()
+            0,
+            0,
+            cpu_seconds=cpu,
+            executor=self.exchange.at,
+            relaxed_joins=met,
+            join_rows=self.exchange.flows.snapshot(),
         )
-        outcome.nodes = {
+        outcome.cpu_by_node = {
             str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0
         }
-        outcome.gone = self.times.write_apart()
-        outcome.loaded = self.static.finish() if payload.static else None
-        if self.context.counted:
+        outcome.unneeded_files = self.times.write_apart()
+        outcome.static_load = self.static.finish() if payload.static else None
+        if self.context.counted_groups:
             self.exchange.name = outcome.reader = payload.reader or STATIC
             outcome.sent = self.exchange.group_counts()
         return self.exchange.blobs(self.controls, [outcome], 0, self.times)
@@ -160,7 +165,7 @@ class IntakeTask:
             config = made_config(reference)
             bounds = {"late_below": w, "future_above": MAX}  # windows may close far in the future
         else:
-            bounds = {"late_below": w, "future_above": self.context.wall + config.future_ms}
+            bounds = {"late_below": w, "future_above": self.context.wall_ms + config.future_ms}
         try:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds
@@ -169,12 +174,12 @@ class IntakeTask:
         except FileFault as fault:
             self._write_letters(reference, [Dead(reference.start, str(fault), "")], (), w)
             # a dead document with all of its elements
-            control = SourceReport(stream, reference.partition, MIN, dead=1)
+            control = SourceReport(stream, reference.partition, MIN, dead_letters=1)
             control.accounted = reference.elements
             if isinstance(reference, FileSplit) and not reference.counted:
                 control.measured = Measured(reference.name, reference.start, reference.elements)
-            control.reasons = [f"{reference.name}: {fault}"]
-            control.other = platform.node() if fault.other else ""
+            control.dead_letter_reasons = [f"{reference.name}: {fault}"]
+            control.mismatching_host = platform.node() if fault.other else ""
         except SourceError as error:
             error.stream = reference.stream
             raise
@@ -233,7 +238,7 @@ class IntakeTask:
             fates,
             elements.unit,
             some_reasons(reference, elements.dead, messages=messages is not None),
-            nulls=0 if messages is None else messages.nulls,
+            null_messages=0 if messages is None else messages.nulls,
             reaches=complete,
             reports=report_times(split, elements),
             lead=_lead(reference, elements, messages),
@@ -319,7 +324,7 @@ class IntakeTask:
             fates,
             tuples.unit,
             some_reasons(reference, tuples.dead, messages=messages is not None),
-            nulls=0 if messages is None else messages.nulls,
+            null_messages=0 if messages is None else messages.nulls,
             reaches=complete,
             lead=_lead(reference, tuples, messages),
             digest=_digest(reference),
@@ -340,7 +345,7 @@ class IntakeTask:
             return MIN
         beside = headers_of(split, config, messages)
         complete = apply_message_headers(
-            content, messages, beside, wall=self.context.wall, ahead=config.future_ms
+            content, messages, beside, wall=self.context.wall_ms, ahead=config.future_ms
         )
         return complete + config.lateness if complete > MIN else MIN
 
@@ -362,7 +367,7 @@ class IntakeTask:
         for node in _first_nodes(self.plan, s.Constant):
             frame = constants(
                 node,
-                node.members_read_whole(self.context.first, self.context.replaced_graphs),
+                node.members_read_whole(self.context.is_first_epoch, self.context.replaced_graphs),
                 self.pool,
             )
             if frame is not None:
@@ -431,7 +436,7 @@ class IntakeTask:
                     len(records),
                 )
             )
-        self.controls[0].side = names
+        self.controls[0].letter_files = names
 
 
 def _lead(reference: AnyReference, content: Elements | Tuples, messages: Messages | None) -> str:

@@ -84,7 +84,7 @@ class StageTask:
         worst = partial(find_heaviest_query, plan)
         spent = ExpressionBudget(context.limits, heaviest=worst)
         fleeting = bool(state.theta)
-        self.pool = TermLookup(context.seed, older, context.wall, fleeting=fleeting, spent=spent)
+        self.pool = TermLookup(context.seed, older, context.wall_ms, fleeting=fleeting, spent=spent)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded at their senders, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
@@ -99,8 +99,8 @@ class StageTask:
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
         self.given_rows: Counter | None = None
-        if context.measured == ROWS:
-            self.given_rows = Counter(len(load_groups(context.groups).partition))
+        if context.load_detail == ROWS:
+            self.given_rows = Counter(len(load_groups(context.group_table_file).partition))
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(
@@ -111,9 +111,9 @@ class StageTask:
     def run(self, blobs: Sequence[AnyBlob | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """Returns the stage's blobs for the next stage, or its outcome."""
         if self.stage == 1:  # before new files need space
-            mine = self.context.going[self.partition :: self.context.partitions]
+            mine = self.context.files_to_delete[self.partition :: self.context.partitions]
             state_files.delete(self.context.root, mine)
-        if self.context.first:
+        if self.context.is_first_epoch:
             self._forget_removed()
         arrived = self._receive(blobs)
         came = sum([frame.n for frame in chain(*self.inputs.values(), *self.partials.values())])
@@ -147,7 +147,7 @@ class StageTask:
 
     def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress
-        moved = progress.has_moved or context.first or context.replacement is not None
+        moved = progress.has_moved or context.is_first_epoch or context.replacement is not None
         work = note_here()
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
@@ -188,7 +188,7 @@ class StageTask:
     def _env(self) -> OperatorContext:
         """Returns the context of this task's operators."""
         context, replacement = self.context, self.context.replacement
-        table = load_groups(context.groups)
+        table = load_groups(context.group_table_file)
         return OperatorContext(
             self.state,
             self.pool,
@@ -196,7 +196,9 @@ class StageTask:
             self._element_times(),
             PartitionInfo(self.partition, table.partition, table.division),
             Statics(
-                context.first, context.replaced_graphs, replacement.instant if replacement else None
+                context.is_first_epoch,
+                context.replaced_graphs,
+                replacement.instant if replacement else None,
             ),
             self.partials,
             limits=context.limits,
@@ -412,29 +414,38 @@ class StageTask:
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = TaskOutcome(
-            self.stage, self.partition, at=executor_here(), rows_in=self.touched,
-            received=self.arrivals.senders, came=self.arrivals.places,
-            carried=self.arrivals.carried, rows_state=self.state.touched, most_held=self.held.peak,
-            shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
+            self.stage, self.partition, executor=executor_here(), input_rows=self.touched,
+            received_by_sender=self.arrivals.senders, received_by_executor=self.arrivals.places,
+            transport=self.arrivals.carried, state_rows=self.state.touched,
+            peak_bytes=self.held.peak,
+            shown_reports=shown_within(self.plan, self.env.shown), join_strategies=self.env.forms,
         )  # fmt: skip
         if self.context.query_limits.any("state"):
-            done.held = count_state_rows(self.plan, self.state, self.progress.new, self.partition)
+            done.window_rows = count_state_rows(
+                self.plan, self.state, self.progress.new, self.partition
+            )
         done.record_inputs(self.controls, self.heard)
         file = self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             file = state_files.write(self.context.root, "state", stem, self.state.finish())
         state_files.delete(self.context.root, self.state.unlisted_files())
-        self.opened.keep(file_delta.tell(done, self.state, file, whole=self.context.whole))
+        self.opened.keep(
+            file_delta.tell(done, self.state, file, whole=self.context.reports_all_files)
+        )
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
-        done.sizes = self.results.sizes
-        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.snapshot()
-        done.flows = exchange.flows.snapshot()
-        done.cpu = time.thread_time() - self.began
+        done.result_bytes = self.results.sizes
+        done.cpu_by_node, done.rows_by_node, done.relaxed_joins = (
+            self.cpu,
+            self.rows,
+            exchange.met.snapshot(),
+        )
+        done.join_rows = exchange.flows.snapshot()
+        done.cpu_seconds = time.thread_time() - self.began
         done.seconds = time.perf_counter() - self.started
         if self.given_rows is not None:
-            done.given, done.joined = self.given_rows.given_counts()
-        if self.context.counted:
+            done.rows_by_group, done.divisible_rows = self.given_rows.given_counts()
+        if self.context.counted_groups:
             done.segment_size = state_files.size_of(self.context.root, done.segment)
             done.sent = exchange.group_counts()
             exchange.name = task(self.stage, self.partition)

@@ -97,34 +97,34 @@ class StaticReader:
         began = time.thread_time()
         chunks = self._read_imprint(part, wanted) if part.imprint else self._parse(part, file)
         for triples in chunks:
-            self._loaded.cpu += time.thread_time() - began
+            self._loaded.cpu_seconds += time.thread_time() - began
             yield triples
             began = time.thread_time()
-        self._loaded.cpu += time.thread_time() - began
+        self._loaded.cpu_seconds += time.thread_time() - began
 
     def _read_imprint(self, part: StaticPart, wanted: CacheRequest) -> Iterator[Triples]:
         if part.imprint not in self._maps:
             self._maps[part.imprint] = state_files.map_(self._root, part.imprint)
         frames, meta = self._maps[part.imprint]
         source = sources_in(meta)[part.source]
-        self._loaded.pieces += 1
+        self._loaded.imprint_parts += 1
         for chunk in range(source.chunks):
             triples = triples_of(frames, f"{part.source}.{chunk}", wanted)
             if triples is not None:
-                self._loaded.taken += triples.n
+                self._loaded.imprint_triples += triples.n
                 yield triples
 
     def _parse(self, part: StaticPart, file: StaticFile) -> Iterator[Triples]:
-        self._loaded.opened += 1
+        self._loaded.source_parts += 1
         size = part.seen[0] if part.stop is None else part.stop - part.start
         if part.press:
             self._begin(part, file, size)
         for triples in chunks(file, self._seed, part.start, part.stop):
-            self._loaded.triples += triples.n
+            self._loaded.source_triples += triples.n
             if part.press and triples.n:
                 self._press(triples)
             yield triples
-        self._loaded.size += size
+        self._loaded.source_bytes += size
         check_seen(file, part.seen)
         if part.press and file.replaceable:
             self._write()
@@ -147,8 +147,8 @@ class StaticReader:
     def _write(self) -> None:
         data = checked_parts(self._frames, msgspec.to_builtins(self._sources))
         name = state_files.write(self._root, "state", f"{self._epoch}-{MARK}", data)
-        self._loaded.imprints.append(name)
-        self._loaded.pressed += sum(map(len, data))
+        self._loaded.new_imprints.append(name)
+        self._loaded.new_imprint_bytes += sum(map(len, data))
         self._frames, self._sources, self._size = {}, [], 0
 
     def finish(self) -> Loaded:

@@ -80,13 +80,14 @@ def readings(context: EpochContext, plan: Plan) -> list[Reading]:
     """Returns the readings of an epoch: static data as they are, and replaced ones as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
     whole = {
-        n.id: n.members_read_whole(context.first, context.replaced_graphs) for n in _readers(plan)
+        n.id: n.members_read_whole(context.is_first_epoch, context.replaced_graphs)
+        for n in _readers(plan)
     }
     planned = [
         Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
     ]
     if context.replacement is not None:
-        planned.append(Reading(load_setup(context.replacement.before).static, changing, -1))
+        planned.append(Reading(load_setup(context.replacement.previous_setup).static, changing, -1))
     return planned
 
 
@@ -192,7 +193,7 @@ def _changing(node: PlanNode, context: EpochContext) -> Bools:
         touched
         & node.alive
         & node.layout.weighted
-        & ~node.members_read_whole(context.first, context.replaced_graphs)
+        & ~node.members_read_whole(context.is_first_epoch, context.replaced_graphs)
     )
 
 

@@ -77,7 +77,7 @@ def _warning_fields(query: Prepared) -> dict[str, Any]:
         {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
         for w in query_warnings[:MAX_SHOWN]
     ]
-    return {"warnings": warned, "more": len(query_warnings) - len(warned)}
+    return {"warnings": warned, "more_warnings": len(query_warnings) - len(warned)}
 
 
 def _encode_tree(query: Prepared) -> bytes:

@@ -81,7 +81,7 @@ async function put() {
     const there = await ask(path);
     if (there.ok) headers["If-Match"] = there.headers.get("ETag");
     const { said } = await json(path, { method: "PUT", body, headers });
-    verdict((said.told || [`${name} is there.`]).join(" "));
+    verdict((said.messages || [`${name} is there.`]).join(" "));
     await changed(name, body);
   } catch (error) {
     const said = error.said || { detail: error.message };
@@ -93,7 +93,7 @@ async function put() {
 async function drop() {
   try {
     const { said } = await json(`/queries/${encodeURIComponent(at("name").value.trim())}`, { method: "DELETE" });
-    verdict(said.told.join(" "));
+    verdict(said.messages.join(" "));
     at("drop").disabled = true;
     await changed("");
   } catch (error) { verdict(error.message, "wrong"); }

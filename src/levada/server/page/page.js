@@ -14,10 +14,10 @@ async function look() {
   try {
     const status = (await json("/status")).said, queries = (await json("/queries")).said.queries;
     at("who").hidden = true;
-    const age = status.age === null ? "" : `, the last ${status.age < 2 ? "now" : `${span(status.age)} ago`}`;
+    const age = status.epoch_age_seconds === null ? "" : `, the last ${status.epoch_age_seconds < 2 ? "now" : `${span(status.epoch_age_seconds)} ago`}`;
     state(status.engine === "running" ? "on" : "off", `${status.engine === "running" ? "Running" : "Stopped"}: epoch ${count(status.epoch)}${age}`);
     showQueries(queries);
-    showStreams(status.streams, remember(status.streams, queries), status.away);
+    showStreams(status.streams, remember(status.streams, queries), status.unavailable_streams);
     showOutputs(status.outputs);
     await refresh(JSON.stringify(queries.map((q) => [q.name, q.text, q.state])));
     showRates(status.streams, queries);
@@ -48,10 +48,10 @@ function showQueries(queries) {
     button.query = query;
     button.setAttribute("aria-pressed", query.name === chosen);
     button.classList.toggle("away", query.state === "suspended");
-    const speed = perSecond(rate(`q ${query.name}`, query.solutions || 0));
-    const none = query.state === "suspended" || query.why ? query.why : "";
-    say(button.children[1], query.state === "suspended" ? "suspended" : query.solutions ? speed : "no result");
-    say(button.children[2], none || `${count(query.solutions || 0)} rows${query.holds_back ? `, held back by ${query.holds_back}` : ""}`);
+    const speed = perSecond(rate(`q ${query.name}`, query.results || 0));
+    const none = query.state === "suspended" || query.reason ? query.reason : "";
+    say(button.children[1], query.state === "suspended" ? "suspended" : query.results ? speed : "no result");
+    say(button.children[2], none || `${count(query.results || 0)} rows${query.blocking_stream ? `, held back by ${query.blocking_stream}` : ""}`);
     say(button.children[3], query.state === "suspended" ? "" : `next report ${next(query.next_report)}${taken(query)}`);
     if (list.children[i] !== item) list.insertBefore(item, list.children[i] || null);
   });

@@ -11,7 +11,7 @@ const MEASURES = {
   behind: { of: "streams", value: (s, before, look) => mark(s) === null ? null : (look.first - mark(s)) / 1000, told: span, least: 0 },
   complete: { of: "streams", value: mark, told: when },
   elements: { of: "streams", value: speed("elements"), told: few, least: 0 },
-  rows: { of: "queries", value: speed("solutions"), told: few, least: 0 },
+  rows: { of: "queries", value: speed("results"), told: few, least: 0 },
 };
 
 function mark(s) { return typeof s.watermark === "number" ? s.watermark : null; }
@@ -31,7 +31,7 @@ export function remember(streams, queries) {
   history.push({
     at: now, first,
     streams: new Map(Object.entries(streams).map(([n, { elements, watermark }]) => [n, { elements, watermark }])),
-    queries: new Map(queries.map((q) => [q.name, { solutions: q.solutions || 0 }])),
+    queries: new Map(queries.map((q) => [q.name, { results: q.results || 0 }])),
   });
   while (history[0].at < now - KEPT) history.shift();
   plot();

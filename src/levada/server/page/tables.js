@@ -5,12 +5,12 @@ const MOST = 200, MOST_TEXT = 240, AGAIN = 3000;
 
 export function showStreams(streams, { first, clock }, away) {
   const all = Object.entries(streams);
-  say(at("away"), away.slice(0, MOST).map((a) => `${a.why} Since ${time(a.since)}.`).join("\n"));
+  say(at("away"), away.slice(0, MOST).map((a) => `${a.reason} Since ${time(a.since_ms)}.`).join("\n"));
   say(at("behind-what"), clock ? "behind the clock" : "behind the first");
   fill(at("streams"), all.slice(0, MOST).map(([name, s]) => ({
     key: name,
     cells: [name, time(s.watermark), typeof s.watermark === "number" ? span((first - s.watermark) / 1000) : "–",
-      count(s.elements), perSecond(rate(`s ${name}`, s.elements)), count(s.late), count(s.dead)],
+      count(s.elements), perSecond(rate(`s ${name}`, s.elements)), count(s.late), count(s.dead_letters)],
   })));
   say(at("more-streams"), all.length > MOST ? `and ${count(all.length - MOST)} more.` : all.length ? "" : "There is no stream.");
   choices(all.map(([name]) => name));
@@ -20,9 +20,9 @@ export function showOutputs(outputs) {
   at("no-outputs").hidden = outputs.length > 0;
   at("with-outputs").hidden = !outputs.length;
   fill(at("outputs"), outputs.slice(0, MOST).map((o) => ({
-    key: `${o.query}\n${o.to}`, kind: o.why || o.holds ? "away" : "",
-    cells: [o.query, o.to, o.behind ? count(o.behind) : "none", o.behind ? span(o.age) : "–",
-      [o.why, o.holds ? "The intake waits for it." : ""].filter(Boolean).join(" ") || (o.behind ? "It catches up." : "It has all.")],
+    key: `${o.query}\n${o.target}`, kind: o.reason || o.blocks_intake ? "away" : "",
+    cells: [o.query, o.target, o.pending_reports ? count(o.pending_reports) : "none", o.pending_reports ? span(o.age_seconds) : "–",
+      [o.reason, o.blocks_intake ? "The intake waits for it." : ""].filter(Boolean).join(" ") || (o.pending_reports ? "It catches up." : "It has all.")],
   })));
 }
 
@@ -42,7 +42,7 @@ function choices(names) {
 export async function showLetters(streams) {
   const stream = at("letters-of").value, kind = at("letters-kind").value;
   const counts = Object.entries(streams).filter(([name]) => !stream || name === stream).map(([, s]) => s);
-  const [dead, late] = ["dead", "late"].map((k) => counts.reduce((sum, s) => sum + s[k], 0));
+  const [dead, late] = ["dead_letters", "late"].map((k) => counts.reduce((sum, s) => sum + s[k], 0));
   const now = JSON.stringify([stream, kind, dead, late, wanted]);
   if (now === seen || performance.now() - asked < AGAIN) return;
   asked = performance.now();
@@ -53,8 +53,8 @@ export async function showLetters(streams) {
     const query = new URLSearchParams({ limit: wanted, ...(stream && { stream }), ...(kind && { kind }) });
     const { said } = await json(`/letters?${query}`);
     at("letters").replaceChildren(...said.letters.map(letter));
-    if (said.told) say(at("letters-told"), `${at("letters-told").textContent} ${said.told}`);
-    at("more-letters").hidden = !said.more || wanted >= 100;
+    if (said.message) say(at("letters-told"), `${at("letters-told").textContent} ${said.message}`);
+    at("more-letters").hidden = !said.has_more || wanted >= 100;
     seen = now;
   } catch (error) { say(at("letters-told"), error.message); }
 }

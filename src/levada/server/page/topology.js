@@ -15,7 +15,7 @@ export async function refresh(key) {
   if (key === shown || drawing || performance.now() < again) return;
   drawing = true;
   try {
-    const { said } = await json(`/explain?most=${MOST}`, { headers: { Accept: "application/json" } });
+    const { said } = await json(`/explain?max_nodes=${MOST}`, { headers: { Accept: "application/json" } });
     draw(said);
     shown = key;
   } catch (error) {
@@ -36,19 +36,19 @@ function clear(sentence) {
 
 function draw(said) {
   const parts = said.nodes.length ? parts_of(said) : { made: [], edges: [] };
-  if (said.count > MOST) return clear(`${count(said.count)} operators are more than a picture shows (${MOST}): they are there as text.`);
+  if (said.node_count > MOST) return clear(`${count(said.node_count)} operators are more than a picture shows (${MOST}): they are there as text.`);
   if (!parts.made.length) return clear(NOTHING);
   const placed = layout(parts.made.map((n) => ({ id: n.id, w: SIZES[n.kind], h: H })), parts.edges);
   nodes = new Map(parts.made.map((n) => [n.id, { ...n, ...placed.places.get(n.id) }]));
   const saved = said.nodes.reduce((sum, n) => sum + new Set(n.members.flatMap((m) => m.queries)).size, 0);
   at("zoom").hidden = false;
-  say(at("told"), `${many(said.queries.length, "query", "queries")}, ${many(said.count, "operator", "operators")}` +
-    (saved > said.count ? `; without sharing they would be ${count(saved)}.` : ".") +
+  say(at("told"), `${many(said.queries.length, "query", "queries")}, ${many(said.node_count, "operator", "operators")}` +
+    (saved > said.node_count ? `; without sharing they would be ${count(saved)}.` : ".") +
     (hidden.size ? " The queries are too many to be drawn; the list above lights what one uses." : ""));
   lines = placed.lines.map((line) => {
     const edge = parts.edges.find((e) => e.from === line.from && e.to === line.to);
     const path = drawn("path", { d: curve(line.points), class: edge.grouping && edge.grouping !== "local" ? "edge moved" : "edge" });
-    if (edge.why) path.append(drawn("title", {}, `${edge.grouping}: ${edge.why}`));
+    if (edge.reason) path.append(drawn("title", {}, `${edge.grouping}: ${edge.reason}`));
     return { ...line, path };
   });
   const boxes = every().sort((a, b) => a.layer - b.layer || a.y - b.y).map((n, i) => box(n, i === 0, n.users.length));
@@ -193,12 +193,12 @@ function tell(n) {
 
 // Rates below the names, of what is counted: streams' elements, patterns' matches, queries' rows.
 export function showRates(streams, queries) {
-  const matched = new Map(queries.flatMap((q) => (q.patterns || []).map((p) => [`${p.stream}\n${p.text}`, p.matched])));
-  const solutions = new Map(queries.map((q) => [q.name, q.solutions || 0]));
+  const matched = new Map(queries.flatMap((q) => (q.patterns || []).map((p) => [`${p.stream}\n${p.text}`, p.matched_triples])));
+  const results = new Map(queries.map((q) => [q.name, q.results || 0]));
   for (const n of nodes.values()) {
     let known = null;
     if (n.kind === "stream" && streams[n.name]) known = streams[n.name].elements;
-    else if (n.kind === "query" && solutions.has(n.name)) known = solutions.get(n.name);
+    else if (n.kind === "query" && results.has(n.name)) known = results.get(n.name);
     else if (n.node) {
       const found = n.node.reads.map((r) => r.text ? matched.get(`${r.stream}\n${r.text}`) : streams[r.stream]?.elements);
       if (found.length && found.every((c) => typeof c === "number")) known = found.reduce((a, b) => a + b, 0);

@@ -60,7 +60,7 @@ async def push_rows(request: Request) -> Response:
         rows = await pusher.add(body)
     if rows:
         server.counts[config.name] += rows
-    return Json({"stream": config.name, "rows": rows or 0, "again": rows is None}, 202)
+    return Json({"stream": config.name, "rows": rows or 0, "is_repeated": rows is None}, 202)
 
 
 @contextmanager

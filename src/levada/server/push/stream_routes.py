@@ -75,9 +75,9 @@ async def _put(
     names = [stream_key(n) for n in server.facts.now().streams]
     with owners.adding(token, stream_key(name), names, limits_of(request)):
         stream = NewStream(name, PUSH, options, token.name)
-        answer = await _ask_engine(request, Wish(new_id(), stream=stream))
+        answer = await _ask_engine(request, Wish(new_id(), add_stream=stream))
         await _await_change(lambda: name in server.facts.now().streams)
-    said = description | {"told": answer.told}
+    said = description | {"messages": answer.messages}
     return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
 
 
@@ -97,10 +97,12 @@ async def _delete(request: Request, server: ServerState, name: str) -> Response:
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
     token = token_of(request)
     Owners(server.settings.root, server.coming).check_own(token, stream_key(name))
-    answer = await _ask_engine(request, Wish(new_id(), leave=name, only=only_of(token)))
+    answer = await _ask_engine(
+        request, Wish(new_id(), remove_stream=name, required_owner=only_of(token))
+    )
     server.pushers.pop(there.path, None)
     await _await_change(lambda: name not in server.facts.now().streams)
-    return Json({"stream": name, "told": answer.told})
+    return Json({"stream": name, "messages": answer.messages})
 
 
 def _name(request: Request) -> str:
@@ -153,7 +155,7 @@ async def _ask_engine(request: Request, wish: Wish) -> Answer:
     server = state_of(request)
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause))
-    if answer.refused:
+    if answer.refusal:
         raise RefusedError(answer)
     return answer
 

@@ -87,9 +87,9 @@ async def _replace(request: Request, graph: str | None, lines: bytes) -> Respons
     wish = Wish(new_id(), content=Content(graph))
     async with slot_of(request, server.asking):
         answer = await off_loop(lambda: ask(server.settings.root, wish, pause, lines))
-    if answer.refused:
+    if answer.refusal:
         raise RefusedError(answer)
-    return Json({"graph": DEFAULT if graph is None else graph, "told": answer.told})
+    return Json({"graph": DEFAULT if graph is None else graph, "messages": answer.messages})
 
 
 def _graph(request: Request) -> str | None:

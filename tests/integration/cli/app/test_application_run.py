@@ -66,12 +66,12 @@ def test_a_run_into_a_folder(app: Any, tmp_path: Path) -> None:
     summary = run(app())
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
     assert {p.name for p in (tmp_path / "out").iterdir()} - {LOCK} == {"steps", "sum", ".levada"}
-    assert (summary.elements, summary.triples, summary.late, summary.dead) == (20, 20, 0, 0)
+    assert (summary.elements, summary.triples, summary.late, summary.dead_letters) == (20, 20, 0, 0)
     assert summary.epochs == 4
-    assert summary.queries == {
+    assert summary.query_results == {
         n: sum(r.solutions.total() for r in rs) for n, rs in results(tmp_path / "out").items()
     }
-    assert summary.results == sum(summary.queries.values())
+    assert summary.results == sum(summary.query_results.values())
     assert json.loads(summary.to_json())["streams"][S]["watermark"] == "end"
 
 
@@ -152,7 +152,7 @@ def test_late_and_dead_letters_lie_beside_the_results(app: Any, tmp_path: Path) 
     with (tmp_path / "s.nt").open("a") as file:
         file.write("<http://e/a0> <http://e/p> <http://e/o> 100 .\nnonsense\n")
     summary = run(chosen)
-    assert (summary.late, summary.dead) == (1, 1)
+    assert (summary.late, summary.dead_letters) == (1, 1)
     late = [
         json.loads(line)
         for p in (tmp_path / "out" / "late").iterdir()
@@ -297,16 +297,16 @@ def test_where_all_is_dead_the_reasons_are_told(
     (tmp_path / "t.csv").write_text("k,ts\n1,1.3.2024\n2,1.3.2024\nx,5\n")
     summary = run(table_app(tmp_path / "t.csv"), on_results=StdoutSink(Format.NDJSON, io.BytesIO()))
     assert summary.exit_code == 3
-    assert summary.unread["T"].startswith(
+    assert summary.unread_streams["T"].startswith(
         "All that came of T are dead letters: 3. The first: t.csv, byte 5: its time is not "
     )
-    assert [reason.split(": ")[1] for reason in summary.streams["T"].reasons] == [
+    assert [reason.split(": ")[1] for reason in summary.streams["T"].dead_letter_reasons] == [
         "its time is not a number, date or dateTime",
         "k is not an integer",
     ]
-    letters = (tmp_path / summary.letters).read_text().splitlines()
-    assert len(letters) == 3 and summary.letters == "levada-dead-letters.ndjson"
-    assert summary.reasons["q"].endswith("what came are 3 dead letters.")
+    letters = (tmp_path / summary.dead_letter_path).read_text().splitlines()
+    assert len(letters) == 3 and summary.dead_letter_path == "levada-dead-letters.ndjson"
+    assert summary.no_result_reasons["q"].endswith("what came are 3 dead letters.")
 
 
 def test_an_empty_folder_is_another_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,8 +314,8 @@ def test_an_empty_folder_is_another_thing(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "in").mkdir()
     sink = StdoutSink(Format.NDJSON, io.BytesIO())
     summary = run(table_app(tmp_path / "in"), on_results=sink)
-    assert summary.exit_code == 3 and summary.letters == ""
-    assert summary.unread == {
+    assert summary.exit_code == 3 and summary.dead_letter_path == ""
+    assert summary.unread_streams == {
         "T": f"Nothing of T has been read: there is no element at {tmp_path / 'in'}."
     }
     (tmp_path / "in" / "a.csv").write_text("k,ts\n1,5\n")
@@ -330,7 +330,7 @@ def test_seconds_that_are_read_as_milliseconds_are_told(tmp_path: Path) -> None:
     for unit, said in (("ms", "s"), ("s", "")):
         app = table_app(tmp_path / "t.csv", unit=unit)
         found = run(app, on_results=StdoutSink(Format.NDJSON, io.BytesIO()))
-        assert found.streams["T"].unit == said and found.exit_code == 0
+        assert found.streams["T"].suspected_unit == said and found.exit_code == 0
         assert ("Say unit=s?" in str([str(part) for part in found._parts()])) == bool(said)
 
 

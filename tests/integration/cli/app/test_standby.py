@@ -73,9 +73,9 @@ def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) 
         standby = start(folder, "--once", "--standby", "--lease", "3s")
         until(lambda: read_standbys(folder / "ck"), active, standby)
         status = read_status(folder / "ck")
-        assert status.active is not None
-        assert status.active.pid == active.pid
-        assert [one.pid for one in status.standby] == [standby.pid]
+        assert status.active_driver is not None
+        assert status.active_driver.pid == active.pid
+        assert [one.pid for one in status.standby_drivers] == [standby.pid]
         os.kill(active.pid, signal.SIGSTOP)
         said = standby.communicate(timeout=PATIENCE)[1]
         assert standby.returncode == 0, said
@@ -92,7 +92,7 @@ def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) 
         line for p in sorted((folder / "out" / "sum").iterdir()) for line in p.open()
     )
     judge([QUERY], {S: ELEMENTS}, found)
-    assert read_status(folder / "ck").ended
+    assert read_status(folder / "ck").has_ended
 
 
 def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
     assert watch.is_due()
     write_pulse(tmp_path, Heartbeat(1, 9))  # it was slow, and beats again
     assert not watch.is_due()
-    write_pulse(tmp_path, Heartbeat(1, 10, left=True))
+    write_pulse(tmp_path, Heartbeat(1, 10, is_last=True))
     assert watch.is_due()
 
 
 @pytest.mark.filterwarnings("ignore:This is a standby")
 def test_of_several_that_wait_one_gets_the_turn(folder: Path, ck: Path) -> None:
     """Found: all took over, one after the other, and ended but for the last one."""
-    assert read_status(ck).active is None
+    assert read_status(ck).active_driver is None
     app, stopped = folder / "ck", Stopped()
     with standing_by(folder) as first, standing_by(folder) as second:
         at = await_turn(app, second._registry, 10, stopped)
@@ -160,7 +160,7 @@ def test_who_waits_is_seen_until_it_waits_no_more(tmp_path: Path) -> None:
     sign = Sign(tmp_path, Driver("h", 7, 1000))
     sign.renew()
     sign.renew()
-    assert [(who.host, who.pid, who.since) for who in read_standbys(tmp_path).values()] == [
+    assert [(who.host, who.pid, who.since_ms) for who in read_standbys(tmp_path).values()] == [
         ("h", 7, 1000)
     ]
     sign.close()
@@ -202,7 +202,7 @@ def test_a_standby_runs_what_the_engine_runs(folder: Path, ck: Path) -> None:
 
 def test_who_has_left_is_not_at_work(ck: Path) -> None:
     assert last_takeover(ck) is not None
-    assert read_status(ck).active is None
+    assert read_status(ck).active_driver is None
 
 
 def test_options_of_a_standby() -> None:
@@ -234,5 +234,5 @@ def test_a_standby_with_an_output_waits_and_takes_over(folder: Path) -> None:
 
 def takeover_of(root: Path) -> int:
     """The process that has taken a checkpoint over last."""
-    active = read_status(root).active
+    active = read_status(root).active_driver
     return 0 if active is None else active.pid

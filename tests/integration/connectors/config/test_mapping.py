@@ -204,14 +204,14 @@ def test_rows_become_triples(tmp_path: Path, mapping: Any, form: str, epoch_rows
     assert (record.elements, record.triples) == (3, 15)
     malformed = [letter for letter in letters if "its triple is malformed" in letter["reason"]]
     assert len(malformed) == 1 and "<no iri>" in malformed[0]["text"]
-    assert record.dead == 1 + 2 * (form == "ndjson")
+    assert record.dead_letters == 1 + 2 * (form == "ndjson")
 
 
 def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path: Path, mapping: Any) -> None:
     text = "id,v,w,link,at\na,x,1,,5\nb,1,1,,never\nc,1\nd,1,1,,9000\n"
     (tmp_path / "s.csv").write_text(text)
     _, record, letters = triples_of(tmp_path, tmp_path / "s.csv", mapping=mapping)
-    assert (record.elements, record.dead) == (1, 3)
+    assert (record.elements, record.dead_letters) == (1, 3)
     assert [(x["offset"], x["text"]) for x in letters] == [
         (15, "a,x,1,,5"),
         (24, "b,1,1,,never"),

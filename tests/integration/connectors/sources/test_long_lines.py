@@ -53,7 +53,7 @@ def fate(
         engine.start(once=once)
         engine.await_end()
         record = engine._records()["S"]
-    return record.elements, record.dead, list(record.reasons)
+    return record.elements, record.dead_letters, list(record.dead_letter_reasons)
 
 
 @pytest.mark.parametrize("form", ["nt", "csv", "ndjson"])

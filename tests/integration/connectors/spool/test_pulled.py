@@ -127,7 +127,7 @@ def listening(path: str, **options: Any) -> Iterator[tuple[Engine, Any]]:
 
 def elements(engine: Engine) -> int:
     record = engine._records().get(S)
-    assert record is None or not record.late + record.dead, record
+    assert record is None or not record.late + record.dead_letters, record
     return 0 if record is None else record.elements
 
 
@@ -140,11 +140,11 @@ def test_each_event_is_taken_once_whoever_dies(tmp_path: Path) -> None:
         until(lambda: elements(engine) == 20)
         assert server.asked[:3] == [None, "6", "13"]
         server.die()
-        until(lambda: "waits for 127.0.0.1" in engine.progress().awaits)
+        until(lambda: "waits for 127.0.0.1" in engine.progress().waiting_for)
         server, before = Events(server.server_address[1]), server
         server.events = [*before.events, statement(20) + "\n" + statement(20).replace("a>", "b>")]
         until(lambda: elements(engine) == 21)
-        until(lambda: not engine.progress().awaits)
+        until(lambda: not engine.progress().waiting_for)
         assert server.asked == ["19"]
     server.events.append(statement(22))
     with listening(server.path, checkpoint=root) as (engine, _):
@@ -159,27 +159,33 @@ def test_who_is_away_is_told_since_when_and_why(tmp_path: Path) -> None:
     root = tmp_path / "ck"
     with listening(server.path, checkpoint=root) as (engine, _):
         until(lambda: elements(engine) == 20)
-        assert engine.status().away == ()
+        assert engine.status().unavailable_streams == ()
         server.die()
-        until(lambda: bool(read_status(root).away))
-        (found,) = read_status(root).away
+        until(lambda: bool(read_status(root).unavailable_streams))
+        (found,) = read_status(root).unavailable_streams
         port = server.server_address[1]
         assert found.stream == S
-        assert found.why.startswith(f"The stream {S} waits for 127.0.0.1:{port}: ")
-        (told,) = engine.status().away
-        assert told.since == found.since, "since it is away, and not since it was looked at"
-        assert f"{found.why[:-1]}, since 20" in printed(root)
+        assert found.reason.startswith(f"The stream {S} waits for 127.0.0.1:{port}: ")
+        (told,) = engine.status().unavailable_streams
+        assert told.since_ms == found.since_ms, "since it is away, and not since it was looked at"
+        assert f"{found.reason[:-1]}, since 20" in printed(root)
         with (
             served(Settings(root, port=0)) as url,
             httpx.Client(base_url=url, timeout=PATIENCE) as client,
         ):
-            (said,) = client.get("/status").json()["away"]
-            assert (said["stream"], said["since"], said["age"] >= 0) == (S, found.since, True)
-            assert f'levada_stream_away_seconds{{stream="{S}"}}' in client.get("/metrics").text
+            (said,) = client.get("/status").json()["unavailable_streams"]
+            assert (said["stream"], said["since_ms"], said["age_seconds"] >= 0) == (
+                S,
+                found.since_ms,
+                True,
+            )
+            assert (
+                f'levada_stream_unavailable_seconds{{stream="{S}"}}' in client.get("/metrics").text
+            )
             server, before = Events(port), server
             server.events = before.events
-            until(lambda: client.get("/status").json()["away"] == [])
-            assert "levada_stream_away_seconds{" not in client.get("/metrics").text
+            until(lambda: client.get("/status").json()["unavailable_streams"] == [])
+            assert "levada_stream_unavailable_seconds{" not in client.get("/metrics").text
 
 
 def printed(root: Path) -> str:
@@ -222,7 +228,7 @@ def test_a_token_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
         until(lambda: elements(engine) == 5)
         file.unlink()
         server.hang_up()
-        until(lambda: "cannot be read" in engine.progress().awaits)
+        until(lambda: "cannot be read" in engine.progress().waiting_for)
         server.events += [statement(k) for k in range(5, 9)]
         file.write_text("other\n")
         until(lambda: elements(engine) == 9)
@@ -266,12 +272,12 @@ def test_a_websocket_that_dies_and_comes_again() -> None:
             port = server.socket.getsockname()[1]
             engine, _ = held.enter_context(listening(f"ws://127.0.0.1:{port}/any?x=1"))
             until(lambda: elements(engine) == 2)
-        until(lambda: "waits for" in engine.progress().awaits)
-        until(lambda: [one.stream for one in engine.status().away] == [S])
+        until(lambda: "waits for" in engine.progress().waiting_for)
+        until(lambda: [one.stream for one in engine.status().unavailable_streams] == [S])
         with socket_of([statement(3)], port):
             until(lambda: elements(engine) == 3)
-            until(lambda: not engine.progress().awaits)
-            until(lambda: not engine.status().away)
+            until(lambda: not engine.progress().waiting_for)
+            until(lambda: not engine.status().unavailable_streams)
 
 
 def test_messages_that_wait_to_be_written_are_bounded_in_bytes(

@@ -105,7 +105,7 @@ def listening(path: str, form: str, **options: Any) -> Iterator[Engine]:
 
 def counts(engine: Engine) -> tuple[int, int]:
     record = engine._records().get("s")
-    return (0, 0) if record is None else (record.elements, record.dead)
+    return (0, 0) if record is None else (record.elements, record.dead_letters)
 
 
 def letters(engine: Engine) -> list[dict[str, Any]]:
@@ -264,7 +264,7 @@ def test_a_connection_that_raises_what_nobody_expects_is_made_again(
     monkeypatch.setattr(EventDecoder, "decode", decode)
     with events([event(1, line)]) as server, listening(server.path, "nt") as engine:
         until(lambda: len(server.asked) == 2)
-        until(lambda: not engine.progress().awaits)
+        until(lambda: not engine.progress().waiting_for)
 
 
 @pytest.mark.parametrize("form", ["nt", "rdf", "ndjson"])

@@ -88,7 +88,7 @@ def counted(manifest: Manifest) -> dict[str, Any]:
     side = [(kind, n) for kind, _, n in found["side"]]
     names = ("streams", "counts", "totals", "rows_in", "rows_state", "hits", "results")
     same = {name: found[name] for name in names}
-    return same | {"links": links, "side": side, "pending": manifest.pending}
+    return same | {"links": links, "side": side, "pending": manifest.pending_group_counts}
 
 
 def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
     assert len(reports["q"]) >= 4
     assert [counted(m) for m in told_again] == [counted(m) for m in told]
     (record,) = told[-1].streams.values()
-    assert (record.late, record.dead) == (1, 1)
-    assert all(msgspec.json.decode(told[-1].sent)["links"].values())
+    assert (record.late, record.dead_letters) == (1, 1)
+    assert all(msgspec.json.decode(told[-1].slice_counts)["links"].values())
 
 
 class Changing:
@@ -169,9 +169,11 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     assert executor.jobs == len(told) + 1
     assert reports == expected
     (record,) = told[-1].streams.values()
-    assert any("was rewritten" in reason for reason in record.reasons)
-    assert record.missing == 0
-    assert record.dead == of_alone[-1].streams[next(iter(of_alone[-1].streams))].dead
+    assert any("was rewritten" in reason for reason in record.dead_letter_reasons)
+    assert record.unaccounted_elements == 0
+    assert (
+        record.dead_letters == of_alone[-1].streams[next(iter(of_alone[-1].streams))].dead_letters
+    )
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -208,4 +210,4 @@ def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other
     assert len(jobs) == len(told) + 1
     assert reports == expected
     (record,) = told[-1].streams.values()
-    assert (record.late, record.dead, record.missing) == (1, 1, 0)
+    assert (record.late, record.dead_letters, record.unaccounted_elements) == (1, 1, 0)

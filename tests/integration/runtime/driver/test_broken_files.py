@@ -59,7 +59,7 @@ def test_packed_files_that_are_damaged(
         engine.start(once=True)
         engine.await_end()
         assert sorted(query.to_polars(terms=True)["report"].to_list()) == [2000, 4000, 6000]
-        assert (engine._records()[S].elements, engine._records()[S].dead) == (3, 2)
+        assert (engine._records()[S].elements, engine._records()[S].dead_letters) == (3, 2)
     assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
         "2.nt.gz",
         "4.nt.zst",
@@ -96,7 +96,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path: Path, monkeypatch: pytest.Mo
                     with pytest.raises(Exception, match=name):
                         engine.await_end()
     record = read_status(tmp_path / "ck").streams[S]
-    assert (record.elements, record.dead) == (3, 2)
+    assert (record.elements, record.dead_letters) == (3, 2)
     assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
         "2.nt.gz",
         "4.nt.zst",
@@ -139,7 +139,7 @@ def test_tables_without_the_columns_or_that_are_none(tmp_path: Path, make: Any, 
         engine.start(once=True)
         engine.await_end()
         assert query.to_polars(terms=True)["report"].to_list() == [1000, 2005000]
-        assert engine._records()["S"].dead == 3
+        assert engine._records()["S"].dead_letters == 3
     assert sorted(letter["source"][0] for letter in letters(tmp_path / "out")) == ["2", "3", "4"]
 
 

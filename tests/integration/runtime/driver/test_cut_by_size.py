@@ -107,12 +107,23 @@ class Ran:
     @property
     def counts(self) -> tuple[int, ...]:
         (record,) = self.manifests[-1].streams.values()
-        return record.elements, record.late, record.dead, record.cut, record.missing
+        return (
+            record.elements,
+            record.late,
+            record.dead_letters,
+            record.cut,
+            record.unaccounted_elements,
+        )
 
     @property
     def measured(self) -> int:
         """How many ranges tasks were the first to read."""
-        return sum(bool(m.digest) for f in self.manifests for own in f.pieces.values() for m in own)
+        return sum(
+            bool(m.digest)
+            for f in self.manifests
+            for own in f.measured_splits.values()
+            for m in own
+        )
 
 
 def write(folder: Path, form: str, end: str, n: int = 400) -> Path:
@@ -143,7 +154,9 @@ def test_files_cut_by_size_give_the_results_of_files_that_are_read(
     other = Ran(write(tmp_path / "other", form, end), format=form, **options).run()
     assert other.measured == 0
     assert one.measured > 4 and one.counts[-1] == 0
-    assert not any(m.blocks for f in one.manifests for own in f.pieces.values() for m in own)
+    assert not any(
+        m.blocks for f in one.manifests for own in f.measured_splits.values() for m in own
+    )
     if "files" not in options:  # what is late goes by the turns of partitions
         assert (one.sink.reports, one.counts) == (other.sink.reports, other.counts)
         assert one.letters == other.letters
@@ -272,7 +285,7 @@ def test_replay_reads_the_same_ranges_of_files_that_grew(
     path.write_text(whole)
     first = len(ran.manifests)
     ran.run()
-    again = ran.manifests[first].pieces["s"]
+    again = ran.manifests[first].measured_splits["s"]
     wanted = [(r.name, r.start) for r in intention.references if isinstance(r, FileSplit)]
     assert [(m.name, m.start) for m in again] == wanted
     assert (ran.sink.reports, ran.counts) == (expected.sink.reports, expected.counts)
@@ -286,7 +299,9 @@ def test_run_that_was_stopped_cuts_the_same_epochs(
     died(ran, small)
     ran.run()
     assert len(ran.manifests) > 4
-    assert [m.pieces for m in ran.manifests] == [m.pieces for m in expected.manifests]
+    assert [m.measured_splits for m in ran.manifests] == [
+        m.measured_splits for m in expected.manifests
+    ]
 
 
 def test_ranges_that_were_read_first_by_tasks_are_compared_by_a_rollback(
@@ -295,7 +310,7 @@ def test_ranges_that_were_read_first_by_tasks_are_compared_by_a_rollback(
     ran = Ran(write(tmp_path, "nt", "\n"), format="nt").run(keep_open=True)
     root, (*_, last) = tmp_path / "c", ran.manifests
     reports = dict(ran.sink.reports)
-    measured = next(m for m in last.pieces["s"] if m.digest)
+    measured = next(m for m in last.measured_splits["s"] if m.digest)
     path = tmp_path / "in" / measured.name
     whole = path.read_bytes()
     at = whole.index(b'"', measured.start + 300) + 1

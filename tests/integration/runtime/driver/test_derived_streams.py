@@ -335,7 +335,7 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
             )
         )
         until(lambda: is_still(engine), "nothing creeps on by itself")
-        assert engine.progress().holds_back in (S, T)
+        assert engine.progress().blocking_stream in (S, T)
 
 
 def wait_for(condition: Any) -> None:
@@ -350,12 +350,12 @@ def test_what_is_told_of_a_made_stream(engine: Any, tmp_path: Path) -> None:
     ended(engine)
     record = engine._records()["m"]
     assert (record.elements, record.late, record.watermark) == (len(made_elements()), 0, MAX)
-    assert engine.progress().holds_back is None and engine.progress().elements == 2 * (24 + 8), (
-        "of what comes from outside"
-    )
+    assert engine.progress().blocking_stream is None and engine.progress().elements == 2 * (
+        24 + 8
+    ), "of what comes from outside"
     status = read_status(tmp_path / "ck")
     (reader,) = [q for q in status.queries if q.name == "r"]
-    assert [(p.stream, p.matched) for p in reader.patterns] == [("m", record.triples)]
+    assert [(p.stream, p.matched_triples) for p in reader.patterns] == [("m", record.triples)]
     assert list(status.streams) == [S, T, "m"]
     assert status_text(status)
 

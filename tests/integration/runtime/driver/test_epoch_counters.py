@@ -178,7 +178,7 @@ def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(
         )
         assert len(manifests) >= 40
         running = manifests[:-1]  # the end reports what the open windows hold: more for longer ones
-        work[milliseconds] = (sum(m.rows_in for m in running), sum(seen.written))
+        work[milliseconds] = (sum(m.input_rows for m in running), sum(seen.written))
     small, big = work[4_000], work[40_000]
     assert small[0] > 0
     assert small[1] > 0

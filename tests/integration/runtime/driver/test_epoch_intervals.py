@@ -84,6 +84,6 @@ def test_status_shows_the_interval_and_the_cost(tmp_path: Path) -> None:
         )
         engine.start(once=True)
         engine.await_end()
-        costs = engine.status().costs
+        costs = engine.status().epoch_costs
     assert costs is not None
-    assert costs.interval >= SHORTEST and costs.fixed > 0
+    assert costs.interval_ms >= SHORTEST and costs.fixed_cpu_ms > 0

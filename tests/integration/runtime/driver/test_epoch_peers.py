@@ -223,7 +223,7 @@ def test_malformed_input_goes_to_the_dead_letters(tmp_path: Path) -> None:
         (tmp_path / "s.nt").read_text().index(b) for b in bad
     ]
     assert all(letter["reason"] and letter["source"] == "s.nt" for letter in letters)
-    assert engine._records()[S].dead == 3
+    assert engine._records()[S].dead_letters == 3
 
 
 def test_parallel_files_of_different_progress(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def finish(engine: Engine, folder: Path) -> None:
     for name in ("good", "bad"):
         until_engine(engine, partial(has_rows, engine, name, 80))
         assert sorted(int(row.strip('"')) for row in rows(engine, name)) == list(range(80))
-    until(lambda: not read_status(folder / "ck").away)
+    until(lambda: not read_status(folder / "ck").unavailable_streams)
 
 
 @pytest.mark.filterwarnings("ignore:.*The other streams are read meanwhile")
@@ -68,7 +68,12 @@ def test_a_file_that_became_shorter_delays_its_stream_alone(tmp_path: Path, engi
         until_engine(engine, partial(has_rows, engine, name, 40))
     whole = path_of(tmp_path, STREAMS[1]).read_bytes()
     os.truncate(path_of(tmp_path, STREAMS[1]), 10)
-    until(lambda: any("became shorter" in away.why for away in read_status(tmp_path / "ck").away))
+    until(
+        lambda: any(
+            "became shorter" in away.reason
+            for away in read_status(tmp_path / "ck").unavailable_streams
+        )
+    )
     write(tmp_path, 41, 81, STREAMS[0])
     until_engine(engine, partial(has_rows, engine, "good", 80))
     assert has_rows(engine, "bad", 40)

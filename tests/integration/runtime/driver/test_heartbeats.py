@@ -193,7 +193,7 @@ def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.Monk
     manifest = EpochRunner._manifest
 
     def dies(self: Any, intention: Any, *rest: Any) -> Any:
-        if intention.wall >= NOW + 10_000:
+        if intention.wall_ms >= NOW + 10_000:
             raise LevadaError("It dies before the manifest.")
         return manifest(self, intention, *rest)
 
@@ -285,15 +285,15 @@ def test_a_step_of_the_clock_and_back_makes_nothing_late(
         append_now()
         until_engine(engine, lambda: engine._records().get(S) and engine._records()[S].elements)
         shift[0] = hours * 3_600_000
-        until(lambda: "by P1DT1H at" in engine.status().clock)
+        until(lambda: "by P1DT1H at" in engine.status().clock_step)
         append_now()
         until_engine(engine, lambda: engine._records()[S].elements == 2)
         shift[0] = 0
-        until(lambda: "set right again" in engine.status().clock)
+        until(lambda: "set right again" in engine.status().clock_step)
         append_now()
         until_engine(engine, lambda: engine._records()[S].elements == 3)
         record = engine._records()[S]
-        assert (record.late, record.dead) == (0, 0)
+        assert (record.late, record.dead_letters) == (0, 0)
         before = record.watermark
         assert abs(before - wall_ms()) < 2 * 3_600_000
         until_engine(engine, lambda: engine._records()[S].watermark > before)

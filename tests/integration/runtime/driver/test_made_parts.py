@@ -69,7 +69,12 @@ def run(folder: Path, maker: str, partitions: int) -> tuple[Any, Any]:
         }
         reports["m"] = [(r.time, sorted(r.graph.splitlines())) for r in made.results()]
         record = next(r for name, r in engine._records().items() if name != S)
-        return reports, (record.elements, record.max_ts, record.watermark, record.missing)
+        return reports, (
+            record.elements,
+            record.max_ts,
+            record.watermark,
+            record.unaccounted_elements,
+        )
 
 
 @pytest.mark.parametrize(("maker", "partitions"), [*zip(MAKERS, (5, 2, 3), strict=True)])

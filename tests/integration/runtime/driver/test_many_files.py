@@ -81,7 +81,7 @@ def test_files_of_any_name_and_replaced_ones_are_read_once_over_new_starts(tmp_p
             engine.await_end()
     assert _values(sink) == Counter(map(str, [*range(300), 1001, 1002]))
     (record,) = told[-1].streams.values()
-    assert (record.replaced, record.dead, record.late) == (2, 0, 0)
+    assert (record.replaced_files, record.dead_letters, record.late) == (2, 0, 0)
     (position,) = told[-1].positions.values()
     assert len(position["files"]) < 60
 
@@ -115,7 +115,7 @@ def test_manifests_do_not_grow_with_files_that_may_grow(tmp_path: Path) -> None:
             file.write("<http://e/a> <http://e/p> <http://e/v9000> 9000 .\n")
         until(lambda: told[-1].streams["s"].watermark >= 9000)
     record = told[-1].streams["s"]
-    assert (record.elements, record.late, record.dead) == (each * rounds + 1, 0, 0)
+    assert (record.elements, record.late, record.dead_letters) == (each * rounds + 1, 0, 0)
     assert record.watermark == 9000
     assert max(len(m.streams["s"].partitions) for m in told) <= 3 * each
     assert max(sizes) < 3 * max(sizes[: len(sizes) // 4])

@@ -45,7 +45,7 @@ def test_any_line_end_ends_a_line(tmp_path: Path, end: str, rows: int) -> None:
     ):
         (tmp_path / name).write_bytes(end.join([*lines, ""]).encode())
         record = counted(tmp_path / name, rows)
-        assert (record.elements, record.dead, record.max_ts) == (3, 0, 3000)
+        assert (record.elements, record.dead_letters, record.max_ts) == (3, 0, 3000)
 
 
 def test_an_open_quote_takes_its_own_line_alone(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_an_open_quote_takes_its_own_line_alone(tmp_path: Path) -> None:
     good = "".join(f"{k},c,{k * 1000}\n" for k in range(3, 103))
     path.write_text('k,v,ts\n1,a,1000\n2,"b,2000\n' + good)
     record = counted(path)
-    assert (record.elements, record.dead) == (101, 1)
+    assert (record.elements, record.dead_letters) == (101, 1)
 
 
 def test_an_open_quote_does_not_stall_a_file_that_grows(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_mutated_files_are_accounted_for(tmp_path: Path, form: str, random_seed:
             found = [counted_triples(path, most, **options) for most in (1_000_000, 7)]
         else:
             found = [counted(path, most) for most in (1_000_000, 7)]
-        whole, small = (r.elements + r.late + r.dead + r.cut for r in found)
+        whole, small = (r.elements + r.late + r.dead_letters + r.cut for r in found)
         # of a row that is late no triple is written, and none can be malformed
         assert whole == small or form == "mapped", f"file {n} of seed {random_seed}"
 
@@ -167,7 +167,7 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path: Path, files: str) -> Non
     for one in (made, source()):  # the engine that goes on, and one that is started again
         second, after = one.take(json.loads(json.dumps(position)), 100)
         assert texts(second) == new
-        assert after["replaced"] == 1
+        assert after["replaced_files"] == 1
         assert second[0].document != first[0].document
         assert not one.backlog(after)
     # shorter than what was read, but another file
@@ -175,7 +175,7 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path: Path, files: str) -> Non
     os.replace(tmp_path / "new", path)
     made.discover(position=after)
     third, last = made.take(after, 100)
-    assert texts(third) == line(7) and last["replaced"] == 2
+    assert texts(third) == line(7) and last["replaced_files"] == 2
 
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
@@ -246,7 +246,7 @@ def test_a_file_that_is_written_over_with_the_same_first_bytes_is_read_anew(
     path.write_text(new)  # in place, as `cp` does it
     made.discover(position=position)
     references, after = made.take(position, 1_000_000)
-    assert texts(references) == new and after["replaced"] == 1
+    assert texts(references) == new and after["replaced_files"] == 1
 
 
 def test_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_a_file_that_is_deleted_before_it_was_read_is_told(tmp_path: Path) -> No
         e.start(once=True)
         e.await_end()
         record = e._records()["S"]
-    assert (record.elements, record.dead, record.gone) == (3, 1, 1)
+    assert (record.elements, record.dead_letters, record.deleted_files) == (3, 1, 1)
     (letter,) = (tmp_path / "out" / "dead-letter").glob("*.ndjson")
     assert json.loads(letter.read_text())["source"] == "2.csv"
     assert "was deleted" in letter.read_text()

@@ -37,7 +37,7 @@ def run(root: Path, path: Any, text: str = CQL, **options: Any) -> tuple[list[st
         record = engine._records()["S"]
     found = sorted((root / "out" / "dead-letter").glob("*.ndjson"))
     dead = [json.loads(line) for file in found for line in file.read_text().splitlines()]
-    assert record.dead == len(dead)
+    assert record.dead_letters == len(dead)
     return rows, dead, record
 
 

@@ -108,12 +108,12 @@ def test_what_came_in_its_place_is_not_read_as_if_it_were_the_file(
             engine.await_end()
     (record,) = told[-1].streams.values()
     if name.endswith(".gz"):  # its unpacked copy is there, and is the file that is meant
-        assert record.dead == 0
+        assert record.dead_letters == 0
         assert _values(sink) >= set(range(1000, 1040))
         return
-    assert record.dead == 1
-    assert "was replaced by another before it was read" in record.reasons[0]
-    assert (record.elements, record.missing, record.replaced) == (n, 0, 1)
+    assert record.dead_letters == 1
+    assert "was replaced by another before it was read" in record.dead_letter_reasons[0]
+    assert (record.elements, record.unaccounted_elements, record.replaced_files) == (n, 0, 1)
     assert _values(sink) == set(range(5000, 5000 + n))
 
 
@@ -136,12 +136,12 @@ def test_what_was_deleted_ends_no_engine(
             engine.await_end()
     (record,) = told[-1].streams.values()
     if name.endswith(".gz"):  # its unpacked copy is there
-        assert (record.dead, record.elements + record.late) == (0, 80)
+        assert (record.dead_letters, record.elements + record.late) == (0, 80)
         assert _values(sink) >= set(range(1000, 1040))
         return
-    assert record.dead == 1
-    assert f"{path} was deleted before it was read" in record.reasons[0]
-    assert (record.elements, record.missing) == (40, 0)
+    assert record.dead_letters == 1
+    assert f"{path} was deleted before it was read" in record.dead_letter_reasons[0]
+    assert (record.elements, record.unaccounted_elements) == (40, 0)
     assert _values(sink) == set(range(5000, 5040))
 
 
@@ -193,8 +193,13 @@ def test_what_was_written_into_a_file_is_told(
     assert (path.stat().st_size, path.stat().st_ino) == (before.st_size, before.st_ino)
     sink, last = _replayed(tmp_path, name, files)
     (record,) = last.streams.values()
-    assert (record.dead, record.elements, record.missing, record.replaced) == (1, 500, 0, 1)
-    (reason,) = record.reasons
+    assert (
+        record.dead_letters,
+        record.elements,
+        record.unaccounted_elements,
+        record.replaced_files,
+    ) == (1, 500, 0, 1)
+    (reason,) = record.dead_letter_reasons
     assert f"The file {path} was rewritten (bytes " in reason
     assert _values(sink) == {*range(1000, 1500), 8498} - {1498}
 
@@ -215,7 +220,12 @@ def test_what_was_written_behind_is_no_matter(
     (tmp_path / "copy").rename(path)
     sink, last = _replayed(tmp_path, name, files)
     (record,) = last.streams.values()
-    assert (record.dead, record.elements, record.missing, record.replaced) == (0, 501, 0, 0)
+    assert (
+        record.dead_letters,
+        record.elements,
+        record.unaccounted_elements,
+        record.replaced_files,
+    ) == (0, 501, 0, 0)
     assert _values(sink) == {*range(1000, 1500), 7}
 
 
@@ -284,8 +294,8 @@ def test_a_single_file_that_is_deleted_in_mid_run(
             engine.start(once=True, keep_open=True)
             engine.await_end()
     (record,) = told[-1].streams.values()
-    assert (record.dead, record.elements, record.missing) == (1, 0, 0)
-    assert "was deleted before it was read" in record.reasons[0]
+    assert (record.dead_letters, record.elements, record.unaccounted_elements) == (1, 0, 0)
+    assert "was deleted before it was read" in record.dead_letter_reasons[0]
     with pytest.raises(SourceError, match="is not there"), started(sink) as engine:
         engine.start(once=True)
     _write(path, 5000)

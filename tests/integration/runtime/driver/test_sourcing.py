@@ -145,7 +145,7 @@ def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path: Path) -> N
     )
     assert [r.solutions.total() for r in got["steps"]] == [1, 1]
     record = engine._records()[S]
-    assert record.dead > 0
+    assert record.dead_letters > 0
     assert record.late == 0
 
 
@@ -295,7 +295,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.Monke
             file.write(line[30:])
         e.until(lambda: e.read(S) == 2)
         e.engine.stop()
-        assert e.engine._records()[S].dead == 0
+        assert e.engine._records()[S].dead_letters == 0
 
 
 BOTH = query(
@@ -320,9 +320,9 @@ def test_a_stream_that_no_query_reads_holds_none_back(
         register(e.engine, [STEPS])
         e.engine.start()
         e.until(lambda: e.read(S) == 4 and e.read(T) == 1)
-        assert e.engine.progress().holds_back is None
+        assert e.engine.progress().blocking_stream is None
         register(e.engine, [BOTH])
-        e.until(lambda: e.engine.progress().holds_back == T)
+        e.until(lambda: e.engine.progress().blocking_stream == T)
         e.engine.stop()
 
 
@@ -339,7 +339,7 @@ def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(
         register(e.engine, [BOTH])
         e.engine.start()
         e.until(lambda: e.read(S) == 4 and e.read(T) == 1)
-        assert e.engine.progress().holds_back == T
+        assert e.engine.progress().blocking_stream == T
         assert not e.sink.lines
         e.clock.advance(29_000)
         with lively.open("a") as file:

@@ -178,7 +178,7 @@ def test_formats(tmp_path: Path, form: Format, text: str) -> None:
     summary = run_app(app, once=False, keep_open=False, overwrite=False, spark=False)
     (file,) = (tmp_path / "out" / "q").glob("*.*")
     assert file.read_text() == text
-    assert (summary.results, summary.queries) == (1, {"q": 1})
+    assert (summary.results, summary.query_results) == (1, {"q": 1})
 
 
 def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> 
             f"PREFIX : <http://e/> SELECT * {window} WHERE {{ "
             f"WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}"
         )
-        engine._on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
+        engine._on_epoch(lambda manifest: touched.append(manifest.input_rows + manifest.state_rows))
         engine.start(once=True)
         engine.await_end()
     assert max(touched[10:16]) < 400 < max(touched), touched

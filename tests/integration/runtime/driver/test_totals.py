@@ -40,7 +40,7 @@ def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(
         feed(engine, path, [element(9000, "a other 1")])
         status = {q.name: q for q in engine.status().queries}["q"]
         assert (status.results, new.to_polars(terms=True).height) == (0, 0)
-        assert status.why, "though one of this name had results"
+        assert status.reason, "though one of this name had results"
         engine.stop()
         assert engine.progress().results == old.to_polars(terms=True).height > 0
 
@@ -64,7 +64,7 @@ def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path: Pa
         engine.stop()
         last = engine._open().last
         assert len(last.totals) <= 40
-        assert 40 <= len(last.hits[S]) <= 2 * 256
+        assert 40 <= len(last.pattern_matches[S]) <= 2 * 256
         assert early < min(versions())
 
 

@@ -40,7 +40,7 @@ def counted(root: Path) -> Sent:
     manifest = newest_manifest(root)
     assert manifest is not None
     found: Sent = Counter()
-    for name in manifest.by_group:
+    for name in manifest.group_count_files:
         for block in key_group_counters.read_slice(str(root), manifest, name):
             for group, rows in zip(block.groups.tolist(), block.rows.tolist(), strict=True):
                 found[block.sender, group] += rows
@@ -91,9 +91,9 @@ def test_groups_get_what_stands_in_the_files(most: int, little: int, tmp_path: P
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
     assert manifest.epoch > 5
-    files = manifest.by_group["1970-01"]
+    files = manifest.group_count_files["1970-01"]
     assert (little < 1 << 20) <= len(files) <= min(most, manifest.epoch)
-    assert bool(manifest.pending) == (not files) or little == 500
+    assert bool(manifest.pending_group_counts) == (not files) or little == 500
 
 
 def test_one_partition_counts_groups_too(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_what_is_packed_is_what_was_counted(
             files, pending = key_group_counters.add_to_slices(
                 str(tmp_path), epoch, last, "day", done
             )
-            last = Manifest(epoch, 0, by_group=files, pending=pending)
+            last = Manifest(epoch, 0, group_count_files=files, pending_group_counts=pending)
     files, pending = key_group_counters.add_to_slices(str(tmp_path), 4, last, "night", [])
-    last = Manifest(4, 0, by_group=files, pending=pending)
+    last = Manifest(4, 0, group_count_files=files, pending_group_counts=pending)
     found = list(key_group_counters.read_slice(str(tmp_path), last, "day"))
     assert not list(key_group_counters.read_slice(str(tmp_path), last, "night"))
     assert {(block.sender, block.node) for block in found} == {("r", 7)}
@@ -206,8 +206,15 @@ def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> 
     for epoch, name in enumerate(("2004-08-07", "2004-08", "2004-08-07"), 1):
         slices, sent = send_graph.add_to_slices(str(tmp_path), epoch, last, name, done)
         files, pending = key_group_counters.add_to_slices(str(tmp_path), epoch, last, name, done)
-        last = Manifest(epoch, 0, by_group=files, pending=pending, slices=slices, sent=sent)
-    assert list(last.by_group) == list(last.slices) == ["2004-08", "2004-08-07"]
+        last = Manifest(
+            epoch,
+            0,
+            group_count_files=files,
+            pending_group_counts=pending,
+            slices=slices,
+            slice_counts=sent,
+        )
+    assert list(last.group_count_files) == list(last.slices) == ["2004-08", "2004-08-07"]
     for name, times in (("2004-08", 1), ("2004-08-07", 2)):
         found = list(key_group_counters.read_slice(str(tmp_path), last, name))
         assert sum(int(block.rows.sum()) for block in found) == 8 * times
@@ -248,8 +255,8 @@ def test_what_nodes_cost_is_counted(tmp_path: Path) -> None:
     assert manifest is not None
     (name,) = manifest.slices
     told = send_graph.read_slice(str(tmp_path / "ck"), manifest, name)
-    assert told.nodes
-    assert 0 < sum(told.nodes.values()) <= sum(told.cpu.values())
+    assert told.cpu_by_node
+    assert 0 < sum(told.cpu_by_node.values()) <= sum(told.cpu_by_task.values())
 
 
 def test_a_measured_run_is_placed_and_run(
@@ -279,9 +286,11 @@ def test_a_measured_run_is_placed_and_run(
     assert results[0] == results[1] != []
     manifest = newest_manifest(tmp_path / "b")
     assert manifest is not None
-    assert manifest.placed is not None
-    assert manifest.placed.name == "p.json"
-    table = load_groups(str(tmp_path / "b" / name_of(facts_of(tmp_path / "b").id, manifest.groups)))
+    assert manifest.placement is not None
+    assert manifest.placement.name == "p.json"
+    table = load_groups(
+        str(tmp_path / "b" / name_of(facts_of(tmp_path / "b").id, manifest.group_table_version))
+    )
     machine = json.loads((tmp_path / "p.json").read_text())["machine"]
     for name, keys in found.items():
         at = {int(table.partition[group_of(key)]) % 3 for key, _ in keys}

@@ -74,7 +74,7 @@ def run(
 def blocks(root: Path) -> list[Block]:
     manifest = newest_manifest(root)
     assert manifest is not None
-    return [b for name in manifest.by_group for b in read_slice(str(root), manifest, name)]
+    return [b for name in manifest.group_count_files for b in read_slice(str(root), manifest, name)]
 
 
 def edges(found: list[Block]) -> Edges:

@@ -87,7 +87,13 @@ def test_what_readers_send_is_what_stands_in_the_files(tmp_path: Path) -> None:
     assert manifest is not None
     results = sum(n for (_, b), n in rows(graph.links).items() if b == "output")
     assert results == manifest.totals.solutions > 0
-    assert set(graph.cpu) == {*(f"http://e/s {n}" for n in found), STATIC, "1.0", "1.1", "1.2"}
+    assert set(graph.cpu_by_task) == {
+        *(f"http://e/s {n}" for n in found),
+        STATIC,
+        "1.0",
+        "1.1",
+        "1.2",
+    }
 
 
 def blobs(links: dict[str, dict[str, list[int]]]) -> dict[tuple[str, str], int]:

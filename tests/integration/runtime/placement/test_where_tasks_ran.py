@@ -112,13 +112,13 @@ def run(folder: Path) -> None:
 def test_a_tally_is_what_went_where(ran: tuple[Path, ByLot]) -> None:
     root, lot = ran
     manifest = newest_manifest(root)
-    assert manifest is not None and manifest.placed is not None
-    told = manifest.placed
+    assert manifest is not None and manifest.placement is not None
+    told = manifest.placement
     far = {pair: n for pair, n in lot.sent.items() if pair[0] != pair[1]}
-    assert (told.wanted, told.missed) == (lot.wanted, lot.missed)
-    assert 0 < told.missed < told.wanted
-    assert (told.remote, told.read) == (sum(far.values()), lot.sent.total())
-    assert told.blobs == sum(lot.blobs[pair] for pair in far)
+    assert (told.preferred_tasks, told.displaced_tasks) == (lot.wanted, lot.missed)
+    assert 0 < told.displaced_tasks < told.preferred_tasks
+    assert (told.remote_bytes, told.read_bytes) == (sum(far.values()), lot.sent.total())
+    assert told.remote_blobs == sum(lot.blobs[pair] for pair in far)
 
 
 def test_a_slice_has_what_executors_sent_each_other(ran: tuple[Path, ByLot]) -> None:
@@ -126,12 +126,12 @@ def test_a_slice_has_what_executors_sent_each_other(ran: tuple[Path, ByLot]) -> 
     manifest = newest_manifest(root)
     assert manifest is not None
     (sent,) = (read_slice(str(root), manifest, name) for name in manifest.slices)
-    pairs = {(a, b): n for a, to in sent.places.items() for b, n in to.items()}
+    pairs = {(a, b): n for a, to in sent.executor_links.items() for b, n in to.items()}
     assert {pair: size for pair, (_, size, _) in pairs.items()} == lot.sent
     assert {pair: blobs for pair, (_, _, blobs) in pairs.items()} == lot.blobs
     rows = sum(n for to in sent.links.values() for b, (n, *_) in to.items() if b != "output")
     assert sum(n for n, _, _ in pairs.values()) == rows
-    assert sum(sent.busy.values()) == pytest.approx(sum(sent.cpu.values()))
+    assert sum(sent.cpu_by_executor.values()) == pytest.approx(sum(sent.cpu_by_task.values()))
 
 
 def test_who_sends_to_whom_is_told(
@@ -216,7 +216,10 @@ def test_a_run_that_has_not_counted_says_so(
 
 def test_a_partition_that_came_since_is_wanted_nowhere() -> None:
     tally = LocalityStats(executors=("executor_h_0",), asked=((), (0,)))
-    done = [TaskOutcome(1, p, at="0", came={"0": [1, 10, 1], "1": [1, 5, 2]}) for p in range(2)]
+    done = [
+        TaskOutcome(1, p, executor="0", received_by_executor={"0": [1, 10, 1], "1": [1, 5, 2]})
+        for p in range(2)
+    ]
     record_locality(tally, done)
     assert (tally.wanted, tally.missed) == (1, 0)
     assert (tally.read, tally.remote, tally.blobs) == (30, 10, 4)

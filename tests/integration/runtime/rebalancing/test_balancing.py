@@ -22,7 +22,6 @@ from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.cli.main import main
 from levada.engine.engine import Engine
-from levada.engine.status.rebalance_status import balance_status
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
 from levada.plan.execution.key_group_table import table_of_partitions
@@ -90,7 +89,7 @@ class Kept(ByRows):
     ) -> None:
         """An epoch."""
         self.seen.append((context, list(done)))
-        self.tables.append(load_groups(context.groups).partition)
+        self.tables.append(load_groups(context.group_table_file).partition)
         super().see(done, context, told, hurried=hurried)
 
 
@@ -113,29 +112,31 @@ def evened(tmp_path_factory: pytest.TempPathFactory) -> Evened:
 def test_a_run_becomes_even(evened: Evened) -> None:
     told = evened.told
     judge([JOIN], {S: LEFT, T: RIGHT}, evened.sink.reports)
-    rounds = {m.balanced.epoch: m.balanced for m in told if m.balanced is not None}
+    rounds = {m.balance.epoch: m.balance for m in told if m.balance is not None}
     ratios = [found.ratio for found in rounds.values()]
     assert ratios[0] > 2 and ratios[-1] < 1.25
-    assert told[-1].groups > told[0].groups
-    first = next(iter(rounds.values())).decided[0]
-    assert (first.what, first.supplier) == ("move", 0) and first.groups > 0
+    assert told[-1].group_table_version > told[0].group_table_version
+    first = next(iter(rounds.values())).decisions[0]
+    assert (first.action, first.supplier) == ("move", 0) and first.groups > 0
     moved = next(m for m in told if m.epoch == first.epoch)
-    assert moved.groups == told[0].groups + 1, "from that epoch on, and not before"
-    assert read_status(evened.root).balance == balance_status(told[-1].balanced)
+    assert moved.group_table_version == told[0].group_table_version + 1, (
+        "from that epoch on, and not before"
+    )
+    assert read_status(evened.root).balance == told[-1].balance
 
 
 def test_rows_are_counted_in_some_epochs(evened: Evened) -> None:
     """Each row that an operator is given, pairs of the join too, in the partition of its group."""
     seen = evened.counted.seen
-    with_rows = [i for i, (_, done) in enumerate(seen) if any(d.given for d in done)]
+    with_rows = [i for i, (_, done) in enumerate(seen) if any(d.rows_by_group for d in done)]
     assert with_rows == [i for i in range(len(seen)) if i % 3 == 1 or i == 0]
     for i in with_rows:
         for d in seen[i][1]:
-            counted = d.given or Counted(-1, "", "", 0)
-            assert int(column_of(counted.rows, 4).sum()) == d.rows_in
+            counted = d.rows_by_group or Counted(-1, "", "", 0)
+            assert int(column_of(counted.rows, 4).sum()) == d.input_rows
             groups = column_of(counted.groups, 2)
             assert (evened.counted.tables[i][groups] == d.partition).all()
-    assert sum(d.rows_in for d in seen[with_rows[-1]][1]) > 100
+    assert sum(d.input_rows for d in seen[with_rows[-1]][1]) > 100
 
 
 def test_the_degree_follows_loads(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_the_degree_follows_loads(tmp_path: Path) -> None:
 
 def test_off_measures_nothing(tmp_path: Path) -> None:
     told, _ = run(tmp_path, None, half=False, balance="off")
-    assert {m.groups for m in told} == {1} and told[-1].balanced is None
+    assert {m.group_table_version for m in told} == {1} and told[-1].balance is None
     assert read_status(tmp_path / "ck").balance is None
 
 
@@ -160,8 +161,8 @@ def test_what_is_known_is_told_as_a_table_and_as_json(
     assert main(["status", str(evened.root), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["balance"]
     assert said["partitions"] == 4 and said["ratio"] >= 1
-    assert {"epoch", "what", "supplier", "consumer", "groups", "expected", "seen", "why"} <= set(
-        said["decided"][0]
+    assert {"epoch", "action", "supplier", "consumer", "groups", "expected_ratio", "reason"} <= set(
+        said["decisions"][0]
     )
     assert {p["kind"] for p in said["loads"]} <= {"supplier", "consumer", "neutral"}
     assert main(["status", str(evened.root)]) == 0
@@ -234,11 +235,11 @@ class Beside(Balancing):
         beside = self.SLOWER if context.epoch >= self.COMES else 1.0
         seconds, rows = np.zeros(context.partitions), 0
         for d in done:
-            d.cpu = d.rows_in / 1e6
-            d.seconds = d.cpu * (beside if d.partition == 0 else 1.0)
+            d.cpu_seconds = d.input_rows / 1e6
+            d.seconds = d.cpu_seconds * (beside if d.partition == 0 else 1.0)
             if d.stage:
                 seconds[d.partition] += d.seconds
-                rows += d.rows_in
+                rows += d.input_rows
         self.slowest[context.epoch] = float(seconds.max() * context.partitions / (rows / 1e6))
         super().see(done, context, told, hurried=True)
 
@@ -250,12 +251,14 @@ def test_who_has_others_beside_it_is_relieved_in_three_reorganizations(tmp_path:
     slowed = Beside("time")
     told, sink = run(tmp_path, slowed, partitions=2, half=False)
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
-    rounds = {m.balanced.epoch: m.balanced for m in told if m.balanced is not None}
+    rounds = {m.balance.epoch: m.balance for m in told if m.balance is not None}
     first, _, third = (e for e in sorted(rounds) if Beside.COMES < e <= Beside.COMES + 9)
     loads = {e: {p.partition: p for p in b.loads}[0] for e, b in rounds.items()}
     assert loads[first].kind == "supplier" and loads[first].occupancy > 0.5
-    assert {(d.what, d.supplier) for d in rounds[third].decided} == {("move", 0)}
-    assert loads[third].kind == "neutral" and loads[third].rows < 0.6 * loads[first].rows
+    assert {(d.action, d.supplier) for d in rounds[third].decisions} == {("move", 0)}
+    assert (
+        loads[third].kind == "neutral" and loads[third].input_rows < 0.6 * loads[first].input_rows
+    )
     slow = [slowed.slowest[e] for e in range(Beside.COMES, first)]
     relieved = [slowed.slowest[e] for e in range(third, third + 3)]
     assert min(slow) > 3 and max(relieved) < 2, "even would be 1.5: two partitions, 4/3 of a core"
@@ -263,4 +266,4 @@ def test_who_has_others_beside_it_is_relieved_in_three_reorganizations(tmp_path:
 
 def test_by_cpu_time_nobody_beside_is_seen(tmp_path: Path) -> None:
     told, _ = run(tmp_path, Beside("cpu"), partitions=2, half=False)
-    assert not [d for m in told if m.balanced is not None for d in m.balanced.decided]
+    assert not [d for m in told if m.balance is not None for d in m.balance.decisions]

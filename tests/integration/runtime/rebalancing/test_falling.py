@@ -63,9 +63,9 @@ class ByTheRow(Balancing):
     ) -> None:
         """An epoch."""
         for d in done:
-            d.seconds = d.cpu = d.rows_in / RATE
-        self.busy[context.epoch] = sum(d.cpu for d in done if d.stage)
-        second = msgspec.structs.replace(context, wall=1000 * context.epoch)
+            d.seconds = d.cpu_seconds = d.input_rows / RATE
+        self.busy[context.epoch] = sum(d.cpu_seconds for d in done if d.stage)
+        second = msgspec.structs.replace(context, wall_ms=1000 * context.epoch)
         super().see(done, second, told, hurried=False)
 
 
@@ -84,7 +84,7 @@ def test_a_tenth_of_the_rows_has_fewer_partitions_and_does_not_swing(tmp_path: P
         engine._on_epoch(told.append)
         engine.start(once=True)
         engine.await_end()
-        parts = {m.epoch: tables.load(m.groups).partitions for m in told}
+        parts = {m.epoch: tables.load(m.group_table_version).partitions for m in told}
     judge([JOIN], streams, sink.reports)
 
     own, busy = [parts[epoch] for epoch in sorted(parts)], balancing.busy
@@ -93,7 +93,7 @@ def test_a_tenth_of_the_rows_has_fewer_partitions_and_does_not_swing(tmp_path: P
     assert all(a >= b for a, b in pairwise(own)), "no swing"
     low = own.index(1)
     assert low <= HIGH + 8 * EVERY
-    rounds = {m.balanced.epoch: m.balanced for m in told if m.balanced is not None}
+    rounds = {m.balance.epoch: m.balance for m in told if m.balance is not None}
     still = [found for epoch, found in rounds.items() if epoch > low + 1]
     assert len(still) >= STILL and {len(found.loads) for found in still} == {1}
     last = {name.split(".")[1] for name in told[-1].state}

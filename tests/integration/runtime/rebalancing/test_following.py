@@ -71,7 +71,7 @@ def test_partitions_follow_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(executor_core_tracking, "FEWER", 0)
     told, sink = run(tmp_path, partitions="cores", master="spark://nowhere:7077")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
-    assert [m.homes.cores for m in told[:9] if m.homes] == list(CORES)
+    assert [m.executors.cores for m in told[:9] if m.executors] == list(CORES)
     # those of the job before, since an epoch is decided before it runs; 0 is not known
     assert partitions(told)[1:10] == [1, 1, 4, 4, 3, 3, 2, 2, 5]
 
@@ -87,7 +87,7 @@ def test_balance_follows_too(tmp_path: Path) -> None:
     balancing = ByRows(options, most=4, least=0.0)
     told, sink = run(tmp_path, balancing=balancing, master="local[4]")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
-    whys = [d.why for m in told if m.balanced is not None for d in m.balanced.decided]
+    whys = [d.reason for m in told if m.balance is not None for d in m.balance.decisions]
     assert "executors have left: 3 cores are there" in whys, whys
 
 

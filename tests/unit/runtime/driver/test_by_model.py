@@ -59,7 +59,7 @@ class World:
             self.model.changes(found)
             self.now = found.partitions
         choice = self.pace.decide(_of(elements), 1, self.now)
-        took = self.true(elements, self.now)[choice.way]
+        took = self.true(elements, self.now)[choice.mode]
         took *= float(np.exp(self.noise * self.rng.standard_normal()))
         self.pace.took(took / 1e3, here=False)
         rows = elements // self.now
@@ -67,17 +67,26 @@ class World:
         nodes = {"7": 0.8 * call}
         self.pace.learn(
             [
-                TaskOutcome(0, 0, cpu=1e-4),
+                TaskOutcome(0, 0, cpu_seconds=1e-4),
                 *(
-                    TaskOutcome(1, p, cpu=call, seconds=call, nodes=nodes, rows={"7": rows})
+                    TaskOutcome(
+                        1,
+                        p,
+                        cpu_seconds=call,
+                        seconds=call,
+                        cpu_by_node=nodes,
+                        rows_by_node={"7": rows},
+                    )
                     for p in range(self.now)
                 ),
             ]
         )
         costs = self.pace.describe_epoch(self.epoch)
         lines = self.pace.ways(here=False)
-        expected = costs.last.predicted.get(costs.last.way, 0.0)
-        self.model.see(EpochSample(self.now, elements, expected, took, costs.partitions, lines))
+        expected = costs.last_epoch.predicted_ms.get(costs.last_epoch.mode, 0.0)
+        self.model.see(
+            EpochSample(self.now, elements, expected, took, costs.predicted_ms_by_partitions, lines)
+        )
         self.decided = merge_decisions(self.decided, found, self.model.judged)
 
 
@@ -120,9 +129,9 @@ def test_a_number_that_is_no_better_is_left_and_tried_more_rarely() -> None:
     world = World(8.0, 0.0001, lies={1: 100.0, 2: 100.0, 3: 100.0})
     world.run(600)
     left = [d for d in world.decided if d.partitions == CORES]
-    assert left and "epochs take" in left[0].why
+    assert left and "epochs take" in left[0].reason
     tries = [d for d in world.decided if d.partitions == 1]
-    assert tries and tries[0].seen is not None and tries[0].seen > tries[0].was
+    assert tries and tries[0].measured_ms is not None and tries[0].measured_ms > tries[0].ms_before
     apart = np.diff([d.epoch for d in tries])
     assert (apart[1:] > apart[:-1]).all(), "each rest is longer than the one before"
     before = len(world.decided)
@@ -134,10 +143,10 @@ def test_what_a_change_came_to_is_told() -> None:
     world = World(8.0, 0.0001, noise=0.0)
     world.run(100)
     first = world.decided[0]
-    assert first.before == CORES and first.expected < first.was
-    assert "predicted to take" in first.why
+    assert first.partitions_before == CORES and first.expected_ms < first.ms_before
+    assert "predicted to take" in first.reason
     # calls that are gone, but for what the first epochs were guessed to take
-    assert first.seen is not None and first.seen < 0.9 * first.was
+    assert first.measured_ms is not None and first.measured_ms < 0.9 * first.ms_before
 
 
 def test_load_that_comes_later_changes_the_number() -> None:
@@ -167,8 +176,9 @@ def test_what_a_choice_costs_goes_by_numbers_and_not_by_operators() -> None:
             pace.took(0.03, here=False)
             pace.learn(
                 [
-                    TaskOutcome(0, 0, cpu=1e-3),
-                    *(TaskOutcome(s, p, cpu=0.02, nodes=told, rows=dict.fromkeys(told, 10))
+                    TaskOutcome(0, 0, cpu_seconds=1e-3),
+                    *(TaskOutcome(s, p, cpu_seconds=0.02, cpu_by_node=told,
+                                  rows_by_node=dict.fromkeys(told, 10))
                       for s in (1, 2) for p in range(4)),
                 ]
             )  # fmt: skip

@@ -34,7 +34,7 @@ def told(admission: Admission, way: LinearCost, *, slow: float = 1.0, epochs: in
 
 def kept(admission: Admission) -> bool:
     assert admission.status is not None
-    return admission.status.keeps
+    return admission.status.is_met
 
 
 def whole(way: LinearCost, rows: int, slow: float = 1.0) -> float:
@@ -91,7 +91,7 @@ def test_a_floor_above_the_delay_is_said_once() -> None:
     assert len(found) == 1
     assert not kept(admission)
     assert admission.status is not None
-    assert admission.status.expected > 100
+    assert admission.status.expected_wait_ms > 100
     floor = whole(way, 0)
     assert floor < whole(way, admission.rows) <= 2.1 * floor, "half of the time is work"
 

@@ -36,10 +36,10 @@ def done(read: float, stage: float, rows: int) -> list[TaskOutcome]:
     """What tasks tell: reading and each partition's call took so many ms."""
     nodes = {"7": stage * 0.8e-3}
     calls = [
-        TaskOutcome(1, p, cpu=stage * 1e-3, nodes=nodes, rows={"7": rows})
+        TaskOutcome(1, p, cpu_seconds=stage * 1e-3, cpu_by_node=nodes, rows_by_node={"7": rows})
         for p in range(PARTITIONS)
     ]
-    return [TaskOutcome(0, 0, cpu=read * 1e-3), *calls]
+    return [TaskOutcome(0, 0, cpu_seconds=read * 1e-3), *calls]
 
 
 def run(
@@ -50,8 +50,8 @@ def run(
     ways = []
     for _ in range(epochs):
         choice = pace.decide(of(elements, files=4), 1, PARTITIONS, pressure)
-        ways.append(choice.way)
-        pace.took(took(choice.way) / 1e3, here=False, jvm=jvm[choice.way] / 1e3)
+        ways.append(choice.mode)
+        pace.took(took(choice.mode) / 1e3, here=False, jvm=jvm[choice.mode] / 1e3)
         half = elements * each / 2
         pace.learn(done(half, half / PARTITIONS, elements // PARTITIONS))
     return ways
@@ -60,11 +60,11 @@ def run(
 def test_an_epoch_of_unknown_cost_is_one_task_unless_it_is_very_large() -> None:
     for elements, way in ((0, ONE), (1_000_000, ONE), (MOST_BYTES // 10 + 1, SPREAD)):
         choice = ParallelismPolicy().decide(of(elements), 2, PARTITIONS)
-        assert choice.way == way and not choice.predicted and choice.why
+        assert choice.mode == way and not choice.predicted_ms and choice.reason
 
 
 def test_many_calls_are_always_spread() -> None:
-    assert ParallelismPolicy().decide([], 8, 8).way == SPREAD
+    assert ParallelismPolicy().decide([], 8, 8).mode == SPREAD
 
 
 @pytest.mark.parametrize(("each", "way"), [(0.0001, ONE), (0.1, SPREAD)])
@@ -94,7 +94,7 @@ def test_predictions_follow_epochs_of_other_sizes() -> None:
         ms = 20 + 0.01 * elements
         run(pace, 1, elements, each=0.01, took={ONE: ms, SPREAD: ms}.__getitem__)
     choice = pace.decide(of(10_000), 1, PARTITIONS)
-    assert choice.predicted[ONE] == pytest.approx(120, rel=0.1)
+    assert choice.predicted_ms[ONE] == pytest.approx(120, rel=0.1)
 
 
 def test_what_is_read_by_several_tasks_is_worth_them() -> None:
@@ -109,17 +109,17 @@ def test_what_is_told_adds_up() -> None:
     pace = ParallelismPolicy(2)
     run(pace, 5, 10_000, each=0.001, took=lambda way: 30.0)
     costs = pace.describe_epoch(5)
-    assert costs.last.epoch == 5 and costs.last.took == pytest.approx(30.0)
-    assert costs.sums[ONE][0] == 4, "the first was not predicted"
-    assert set(costs.parts) == {"7", "reading", "around 1"}
-    assert sum(part[-1] for part in costs.parts.values()) == pytest.approx(10.0)
+    assert costs.last_epoch.epoch == 5 and costs.last_epoch.measured_ms == pytest.approx(30.0)
+    assert costs.totals_by_mode[ONE][0] == 4, "the first was not predicted"
+    assert set(costs.work_parts) == {"7", "reading", "around 1"}
+    assert sum(part[-1] for part in costs.work_parts.values()) == pytest.approx(10.0)
 
 
 def test_predictions_are_made_before_the_epoch_and_of_its_cpu_too() -> None:
     pace = ParallelismPolicy(2)
     run(pace, 20, 10_000, each=0.004, took=lambda way: 60.0)
-    assert pace.choice.expected == pytest.approx(40.0, rel=0.05)
-    assert pace.choice.worked == pytest.approx(40.0)
+    assert pace.choice.predicted_task_cpu_ms == pytest.approx(40.0, rel=0.05)
+    assert pace.choice.measured_task_cpu_ms == pytest.approx(40.0)
 
 
 def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
@@ -128,8 +128,8 @@ def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
     run(pace, 1, 10_000, each=0.04, took=lambda way: 900.0)
     run(pace, 6, 10_000, each=0.004, took=lambda way: 60.0)
     choice = pace.decide(of(10_000, files=4), 1, PARTITIONS)
-    assert choice.expected == pytest.approx(40.0, rel=0.1)
-    assert choice.predicted[ONE] == pytest.approx(60.0, rel=0.1)
+    assert choice.predicted_task_cpu_ms == pytest.approx(40.0, rel=0.1)
+    assert choice.predicted_ms[ONE] == pytest.approx(60.0, rel=0.1)
 
 
 def test_on_a_machine_that_is_slower_than_was_guessed_both_ways_are_tried_soon() -> None:
@@ -145,7 +145,7 @@ def test_epochs_that_are_alike_say_nothing_of_larger_ones_but_the_guess() -> Non
         took, each = (66.0, 54.0)[i % 2], (0.0044, 0.0036)[i // 2 % 2]
         run(pace, 1, 10_000 + 10 * i, each=each, took={ONE: took, SPREAD: took}.__getitem__)
     choice = pace.decide(of(100_000, files=4), 1, PARTITIONS)
-    assert 200.0 < choice.predicted[ONE] < 500.0
+    assert 200.0 < choice.predicted_ms[ONE] < 500.0
 
 
 def test_what_an_epoch_takes_by_its_elements() -> None:
@@ -156,7 +156,7 @@ def test_what_an_epoch_takes_by_its_elements() -> None:
         run(pace, 1, elements, each=0.01, took={ONE: ms, SPREAD: ms}.__getitem__)
     one, spread = pace.ways(here=False)
     for elements in (5_000, 50_000):
-        predicted = pace.decide(of(elements, files=1), 1, PARTITIONS).predicted
+        predicted = pace.decide(of(elements, files=1), 1, PARTITIONS).predicted_ms
         assert one.fixed + one.each * elements == pytest.approx(predicted[ONE], rel=0.01)
     assert one.max_elements_within(one.fixed + 1_000 * one.each) == pytest.approx(1_000, abs=1)
     assert spread.most == one.most
@@ -182,7 +182,7 @@ def test_fewer_partitions_are_worth_it_where_their_calls_cost_more_than_their_ro
             choice = pace.decide(of(elements), 1, PARTITIONS)
             rows = elements // PARTITIONS
             call = fixed + each * rows
-            took = {ONE: 20 + 2 * call, SPREAD: 60 + call}[choice.way]
+            took = {ONE: 20 + 2 * call, SPREAD: 60 + call}[choice.mode]
             pace.took(took / 1e3, here=False)
             pace.learn(done(0.0, call, rows))
         pace.decide(of(20_000), 1, PARTITIONS)
@@ -198,7 +198,7 @@ def test_what_ran_here_says_nothing_of_tasks() -> None:
         pace.decide(of(10), 1, PARTITIONS)
         pace.took(0.001, here=True)
         pace.learn(done(0.1, 0.1, 5))
-    assert set(pace.describe_epoch(3).sums) == {HERE}
+    assert set(pace.describe_epoch(3).totals_by_mode) == {HERE}
 
 
 def test_few_lines_are_light_and_documents_are_not() -> None:
@@ -237,7 +237,7 @@ def test_many_cores_that_are_clearly_faster_are_used_under_a_backlog() -> None:
     pace = ParallelismPolicy(8)
     ways = run(pace, 30, 1_000_000, each=0.0038, took=took.__getitem__, jvm=jvm)
     assert set(ways[10:]) == {SPREAD}
-    assert "times as fast as one task" in pace.choice.why
+    assert "times as fast as one task" in pace.choice.reason
 
 
 def test_one_task_that_keeps_up_is_used_however_fast_many_would_be() -> None:
@@ -268,7 +268,7 @@ def test_the_jvm_of_another_machine_is_guessed() -> None:
         pace.decide(of(10_000), 3, PARTITIONS)
         pace.took(0.1, here=False)
         pace.learn(done(5.0, 5.0, 5_000))
-    cpu = pace.choice.cpu
+    cpu = pace.choice.predicted_cpu_ms
     assert cpu[SPREAD] - cpu[ONE] > 150.0
 
 

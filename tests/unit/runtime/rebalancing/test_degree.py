@@ -60,7 +60,7 @@ def test_there_are_no_fewer_than_the_least_and_no_more_than_the_most() -> None:
     assert degrees(world(8, 0.01, options=BalanceOptions(least_partitions=3)), 5)[-1] == 3
     over = world(8, 100.0)
     assert set(degrees(over, 5)) == {8}
-    assert over.found[-1].report.overloaded
+    assert over.found[-1].report.is_overloaded
     assert not world(8, 1.0).found
 
 

@@ -26,10 +26,16 @@ def counted(groups: list[int], rows: list[int]) -> Counted:
 
 def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:
     done = [
-        TaskOutcome(0, 0, reader="s a.nt", cpu=9.0),
-        TaskOutcome(1, 0, cpu=0.5, seconds=1.0, rows_in=10, given=counted([0, 3], [4, 6])),
-        TaskOutcome(1, 1, cpu=1.0, seconds=1.5, rows_in=5, given=counted([1], [5])),
-        TaskOutcome(2, 0, cpu=0.25, seconds=0.5, rows_in=2, given=counted([3], [2])),
+        TaskOutcome(0, 0, reader="s a.nt", cpu_seconds=9.0),
+        TaskOutcome(
+            1, 0, cpu_seconds=0.5, seconds=1.0, input_rows=10, rows_by_group=counted([0, 3], [4, 6])
+        ),
+        TaskOutcome(
+            1, 1, cpu_seconds=1.0, seconds=1.5, input_rows=5, rows_by_group=counted([1], [5])
+        ),
+        TaskOutcome(
+            2, 0, cpu_seconds=0.25, seconds=0.5, input_rows=2, rows_by_group=counted([3], [2])
+        ),
         TaskOutcome(2, 1, seconds=0.25),
     ]
     found = load_of(done, deal_round_robin(4, 2))

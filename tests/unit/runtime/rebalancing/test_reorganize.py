@@ -106,8 +106,10 @@ def test_a_key_that_is_a_group_by_itself_is_not_passed_around(choice: str) -> No
     assert share > 0.95, "the others have left it"
     assert sum(world.moves[10:]) <= 2
     told = world.found[-1].report
-    assert told.remark.startswith("Partition 0 would give groups, and no set of them makes it even")
-    assert told.remark.endswith("% of its work, and a group stays whole.")
+    assert told.imbalance_reason.startswith(
+        "Partition 0 would give groups, and no set of them makes it even"
+    )
+    assert told.imbalance_reason.endswith("% of its work, and a group stays whole.")
 
 
 def with_heavy_key(parts: int, share: float, partners: float, **more: Any) -> World:
@@ -119,8 +121,8 @@ def with_heavy_key(parts: int, share: float, partners: float, **more: Any) -> Wo
 
 
 def decided(world: World) -> list[tuple[str, int]]:
-    every = [d for f in world.found for d in f.report.decided]
-    return [(d.what, d.supplier) for d in every if d.what in ("divide", "unite")]
+    every = [d for f in world.found for d in f.report.decisions]
+    return [(d.action, d.supplier) for d in every if d.action in ("divide", "unite")]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.2])
@@ -204,13 +206,13 @@ def test_a_decision_tells_why_and_what_came_of_it() -> None:
     world = even(lopsided(FEW, 4), noise=0.01)
     world.reorganize(2)
     told = with_history(world.found[0].report, world.found[1].report)
-    first = told.decided[0]
-    assert (first.what, first.supplier, first.epoch, first.partitions) == ("move", 0, 11, 4)
+    first = told.decisions[0]
+    assert (first.action, first.supplier, first.epoch, first.partitions) == ("move", 0, 11, 4)
     assert first.groups == pytest.approx(FEW / 6, rel=0.25), "the heaviest as they were counted"
-    assert first.before == pytest.approx(2.0, rel=0.1)
-    assert first.seen == pytest.approx(first.expected, rel=0.1)
-    assert first.seen == told.ratio
-    assert first.why == (
+    assert first.ratio_before == pytest.approx(2.0, rel=0.1)
+    assert first.measured_ratio == pytest.approx(first.expected_ratio, rel=0.1)
+    assert first.measured_ratio == told.ratio
+    assert first.reason == (
         f"partition 0 is a supplier, 0.98 full, and {first.consumer} a consumer, 0.00 full; "
         "34% of its work goes"
     )
@@ -226,14 +228,14 @@ def test_what_is_told_is_bounded() -> None:
         for found in world.found:
             told = with_history(told, found.report)
     assert told is not None
-    assert len(told.decided) == MOST_DECIDED and len(told.loads) == 16
+    assert len(told.decisions) == MOST_DECIDED and len(told.loads) == 16
 
 
 def test_nobody_takes() -> None:
     world = even(lopsided(FEW, 4), options=BalanceOptions(consumer_threshold=0.0))
     world.reorganize(2)
     assert not any(world.moves)
-    assert world.found[-1].report.remark == (
+    assert world.found[-1].report.imbalance_reason == (
         "Partition 0 would give groups, and none is idle enough to take any."
     )
-    assert world.found[-1].report.overloaded
+    assert world.found[-1].report.is_overloaded

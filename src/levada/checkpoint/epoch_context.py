@@ -45,7 +45,7 @@ _LOADING = threading.RLock()
 _READ = DeferredCollection(cycles=False)  # of the plans that this process has read
 
 
-class StreamState(msgspec.Struct):
+class StreamState(msgspec.Struct, omit_defaults=True):
     """A stream at the beginning of an epoch, and its part in the epoch.
 
     ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
@@ -79,7 +79,7 @@ class Replacement(msgspec.Struct):
     instant: int
 
 
-class EpochContext(msgspec.Struct):
+class EpochContext(msgspec.Struct, omit_defaults=True):
     """The context of one epoch, for tasks."""
 
     epoch: int

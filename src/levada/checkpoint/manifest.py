@@ -46,7 +46,7 @@ class Resized(msgspec.Struct, frozen=True):
     measured_ms: float | None = None
 
 
-class EpochIntent(msgspec.Struct):
+class EpochIntent(msgspec.Struct, omit_defaults=True):
     """The intention of epoch N."""
 
     epoch: int
@@ -104,7 +104,7 @@ class Lead(msgspec.Struct, frozen=True):
     late: int = 0
 
 
-class StreamRecord(msgspec.Struct):
+class StreamRecord(msgspec.Struct, omit_defaults=True):
     """A stream after an epoch: W, largest event times, counts since the start.
 
     ``partitions``: the largest times of those that are ahead of the completeness; the others do not
@@ -317,7 +317,7 @@ class Costs(msgspec.Struct):
     fixed_cpu_ms: float = 0.0
 
 
-class Manifest(msgspec.Struct):
+class Manifest(msgspec.Struct, omit_defaults=True):
     """The state after epoch N."""
 
     epoch: int

@@ -60,7 +60,11 @@ class EpochLoop:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
-        self._open, self._reported, self._done = folder / "open", folder / "told", folder / "done"
+        self._open, self._reported, self._done = (
+            folder / "open",
+            folder / "notice",
+            folder / "done",
+        )
         self._driver, self._control, self._beside = driver, driver.loop, driver.publication_thread
         self._ask_every = self._wait = ask_every
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)

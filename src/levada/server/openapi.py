@@ -30,6 +30,7 @@ _FIELDS = {
     "column": {"type": "integer"},
     "expected": {"type": "array", "items": _TEXT},
     "hint": _TEXT,
+    "faulty_rows": {"type": "integer"},
     "limit": _TEXT,
 }
 

@@ -68,7 +68,7 @@ def test_verify_tells_of_it(folder: Path) -> None:
 def test_an_intention_that_is_none(folder: Path) -> None:
     manifest = folder / "ck" / "manifests" / "6"
     (folder / "ck" / "intentions" / "open").write_bytes(manifest.read_bytes())
-    (folder / "ck" / "intentions" / "told").unlink(missing_ok=True)
+    (folder / "ck" / "intentions" / "notice").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="intentions/open cannot be read: it is no intention"):
         start(folder)
 

@@ -29,7 +29,7 @@ def test_a_file_that_ends_the_process_does_so_once(tmp_path: Path, data: Path) -
     # killed behind the verdict, before the epoch runs: the verdict stands
     assert start(root, data, killed=2)[0] == -signal.SIGKILL
     intention = json.loads(read_sealed(root / "c" / "intentions" / "open"))
-    assert [reference["name"] for reference, _ in intention["deadly"]] == names
+    assert [reference["name"] for reference, _ in intention["crashing_splits"]] == names
     status, found = start(root, data)
     assert status == 0, found
     assert found == [2, whole[1]]

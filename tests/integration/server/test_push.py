@@ -111,7 +111,7 @@ def test_a_body_with_a_mistake_is_not_taken(
     assert found.status_code == 400
     problem = found.json()
     assert problem["detail"].startswith(said)
-    assert (problem["line"], problem["wrong"]) == (at[0], 1)
+    assert (problem["line"], problem["faulty_rows"]) == (at[0], 1)
     assert problem["column"] >= at[1]
     assert client.post(f"/streams/{stream}", content="".join(good)).json()["rows"] == 2
     until(partial(read, client, stream, 2))

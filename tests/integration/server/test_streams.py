@@ -85,7 +85,7 @@ def test_another_stream_of_the_name_is_new(client: httpx.Client) -> None:
     assert client.put("/queries/hot", content=OBS).status_code == 201
     body = "".join(map(line, range(8)))
     again = client.post("/streams/obs", content=body, headers=key)
-    assert again.json() == {"stream": "obs", "rows": 8, "again": False}
+    assert again.json() == {"stream": "obs", "rows": 8, "is_repeated": False}
     until(lambda: elements(client, "obs") == 8)
     assert client.get("/streams/obs").json()["late"] == 0, "nor does it know the time of the other"
     until(lambda: last_report(client) == 3000)

@@ -34,7 +34,11 @@ from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import delete, replace_file
 from levada.errors import CheckpointError, DamagedError, LevadaError
 
-DONE_INTENT, OPEN_INTENT, ROLLBACK_NOTICE = "intentions/done", "intentions/open", "intentions/told"
+DONE_INTENT, OPEN_INTENT, ROLLBACK_NOTICE = (
+    "intentions/done",
+    "intentions/open",
+    "intentions/reported",
+)
 
 
 def rollback(root: Path, to: int | None, *, wall: int) -> int:

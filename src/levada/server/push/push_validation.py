@@ -95,7 +95,7 @@ def _quads(data: bytes, form: str, line: int) -> bytes:
         return document_text(data, form)
     except Malformed as fault:
         raise Problem(
-            400, f"The body cannot be read: {fault}.", wrong=1,
+            400, f"The body cannot be read: {fault}.", faulty_rows=1,
             line=line or fault.line or 1, column=fault.column or 1,
         ) from None  # fmt: skip
 
@@ -127,7 +127,9 @@ def rows_of(config: StreamConfig, text: bytes) -> int:
     parsed = _parse(config, text)
     if parsed.bad:
         at, reason, _ = parsed.bad[0]
-        raise Problem(400, reason, wrong=len(parsed.bad), **_place(text, at, at + _column(reason)))
+        raise Problem(
+            400, reason, faulty_rows=len(parsed.bad), **_place(text, at, at + _column(reason))
+        )
     return parsed.n
 
 
@@ -170,7 +172,7 @@ def _count_tuples(config: StreamConfig, data: bytes) -> int:
     if tuples.dead:
         dead = tuples.dead[0]
         at = int(dead[0])
-        raise Problem(400, _sentence(dead[1]), wrong=len(tuples.dead), **_place(data, at, at))
+        raise Problem(400, _sentence(dead[1]), faulty_rows=len(tuples.dead), **_place(data, at, at))
     return tuples.n
 
 

@@ -79,15 +79,17 @@ def counted(manifest: Manifest) -> dict[str, Any]:
     """The counts of a manifest, but seconds, clocks, and bytes that follow from how these are
     written; names of files are those of an attempt.
     """
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
-    for record in found["streams"].values():
-        for element in filter(None, (record["lead"], record["costly"])):
-            del element["wall"]
-    sent = found["sent"]["links"]
+    records = {name: msgspec.structs.asdict(record) for name, record in manifest.streams.items()}
+    for record in records.values():
+        for name in ("lead", "costliest_lead"):
+            if record[name] is not None:
+                record[name] = msgspec.structs.replace(record[name], wall_ms=0)
+    sent = msgspec.json.decode(manifest.slice_counts)["links"]
     links = {a: {b: [rows, blobs] for b, (rows, _, blobs) in to.items()} for a, to in sent.items()}
-    side = [(kind, n) for kind, _, n in found["side"]]
-    names = ("streams", "counts", "totals", "rows_in", "rows_state", "hits", "results")
-    same = {name: found[name] for name in names}
+    side = [(kind, n) for kind, _, n in manifest.letter_files]
+    names = ("counts", "totals", "input_rows", "state_rows", "pattern_matches", "results")
+    same: dict[str, Any] = {name: getattr(manifest, name) for name in names}
+    same["streams"] = records
     return same | {"links": links, "side": side, "pending": manifest.pending_group_counts}
 
 

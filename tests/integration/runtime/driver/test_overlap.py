@@ -120,7 +120,7 @@ def test_what_fails_beside_ends_the_loop_and_is_published_again_first(
     assert isinstance(it.loop.failure, SinkError)
     assert f"commit {fails + 1}" not in it.told
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"done", f"publishing-{fails}", *(("open", "told") if fails == 2 else ())}
+    assert left == {"done", f"publishing-{fails}", *(("open", "notice") if fails == 2 else ())}
     after = Publisher(tmp_path, 3)
     after.start()
     until(lambda: after.told[-1:] == ["published 3"] if fails == 2 else after.told)

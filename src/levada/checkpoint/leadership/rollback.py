@@ -37,7 +37,7 @@ from levada.errors import CheckpointError, DamagedError, LevadaError
 DONE_INTENT, OPEN_INTENT, ROLLBACK_NOTICE = (
     "intentions/done",
     "intentions/open",
-    "intentions/reported",
+    "intentions/notice",
 )
 
 

@@ -1,6 +1,7 @@
 """Why there is no result: what a checkpoint says of its queries."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from levada.cli.main import main
 from levada.core.event_time import MAX
 from levada.engine.engine import Engine
-from levada.engine.status.status import read_status
+from levada.engine.status.status import Status, read_status
 from levada.errors import CheckpointError
 from levada.testing.stream_builders import write_lines
 from support.generators import Clause
@@ -159,20 +160,20 @@ def test_the_command_tells_it_as_text_and_as_json(
     assert main(["status", str(root), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["streams"][S] == {
-        "watermark": 5000,
         "elements": 11,
         "triples": 11,
         "late": 0,
-        "dead": 0,
-        "overtaken": 0,
-        "gone": 0,
-        "replaced": 0,
-        "unit": "",
-        "reasons": [],
-        "nulls": 0,
-        "behind": "",
-        "added": False,
+        "dead_letters": 0,
+        "watermark": 5000,
+        "late_files": 0,
+        "deleted_files": 0,
+        "replaced_files": 0,
+        "suspected_unit": "",
+        "dead_letter_reasons": [],
+        "null_messages": 0,
+        "late_cause": "",
     }
+    assert {field.name for field in fields(Status)} == told.keys() - {"epoch_age_seconds"}
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 
 

@@ -13,6 +13,7 @@ import pytest
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
+from levada.cli.main import main
 from levada.server.app import WAYS
 from support.doc_pages import ROOT
 from support.http_server import GRAPHS, Run, last_report
@@ -36,6 +37,19 @@ def test_what_a_checkpoint_says(client: httpx.Client) -> None:
     one = client.get("/queries/hot")
     assert one.json() == query
     assert one.headers["etag"].startswith('"')
+
+
+def test_the_status_has_the_fields_of_the_command(
+    client: httpx.Client, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = client.get("/status").json()
+    assert main(["status", str(run.root), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert served.keys() == printed.keys() | {"engine"}
+    assert served["streams"] == printed["streams"]
+    assert [query.keys() for query in served["queries"]] == [
+        query.keys() for query in printed["queries"]
+    ]
 
 
 def test_what_may_stand_in_a_text(client: httpx.Client) -> None:

@@ -25,6 +25,7 @@ from levada.server.app import WAYS
 from levada.server.security.bounded_http import room
 from levada.server.security.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
+from levada.server.status_routes import ADMIN_FIELDS
 from support.http_server import TEXT, Run, last_report, served
 from support.polling import PATIENCE, until
 
@@ -137,6 +138,17 @@ PLACES = {
     "{stream:path}": "none", "{query}": "none", "{report}": "1", "{graph:path}": "none",
     "{file}": "none",
 }  # fmt: skip
+
+
+def test_fields_that_name_machines_need_the_role_admin(
+    guarded: httpx.Client, tokens: dict[str, str]
+) -> None:
+    fields = {
+        role: guarded.get("/status", headers=bearer(tokens[role])).json().keys()
+        for role in ("read", "admin")
+    }
+    assert fields["admin"] - fields["read"] == set(ADMIN_FIELDS)
+    assert fields["read"] < fields["admin"]
 
 
 def test_every_way_asks_for_its_role(guarded: httpx.Client, tokens: dict[str, str]) -> None:

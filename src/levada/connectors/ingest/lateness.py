@@ -3,7 +3,7 @@ tuples (docs/semantics.md#progress).
 
 In this order, by an element's event time ``ts``:
 
-    no time             dead ("no time", "two times", ...): the caller has said why
+    no time             dead (``NO_TIME``, ``TWO_TIMES``, ...): the caller has said why
     outside [from, to)  cut: no element, counted nowhere
     beyond the limit    cut; the limit counts what from and to let pass, in the order of reading
     > future_above      dead ("future"): a wrong clock must not move the watermark
@@ -37,7 +37,7 @@ from levada.errors import escape_controls, shorten
 Times = npt.NDArray[np.int64]
 
 NO_TIME = "no time"
-TWO_TIMES = "two times"
+TWO_TIMES = "its triples have different times"
 WRONG_TIME = "its time is not a number, date or dateTime"
 
 

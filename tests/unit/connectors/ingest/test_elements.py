@@ -150,7 +150,7 @@ def test_lines_of_one_subject_have_one_time() -> None:
     )
     split = run(SUBJECTS.format(5, 7, 6), element="subject")
     assert split.keep.tolist() == [False, False, True]
-    assert dead(split) == [(0, "two times")]
+    assert dead(split) == [(0, "its triples have different times")]
     assert split.dead[0].text == '<http://s1> <http://p> "a" 5 .\n<http://s1> <http://q> "b" 7 .'
     assert split.max_ts == 6
 
@@ -241,7 +241,7 @@ def test_a_predicate_that_is_missing_or_says_two_things() -> None:
     ]
     text = "".join(f"<http://{row} .\n" for row in rows)
     result = run(text, time="predicate:http://t", element="subject")
-    assert [reason for _, reason in dead(result)] == ["no time", "two times"]
+    assert [reason for _, reason in dead(result)] == ["no time", "its triples have different times"]
     assert result.ts[3:].tolist() == [3, 3] and result.elements == 1
 
 

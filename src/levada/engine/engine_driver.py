@@ -161,7 +161,7 @@ class Driver:
         )
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
-            tempo.follow(partial(setattr, self.epochs, "placed"))
+            tempo.follow(self.epochs.set_placement)
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
         self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)

@@ -146,6 +146,10 @@ class EpochRunner:
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
+    def set_placement(self, placed: TaskPlacement) -> None:
+        """Sets the preferred executors of the tasks of the next epochs."""
+        self.placed = placed
+
     def decide(self, *, flush: bool = False) -> EpochIntent | None:
         """Returns the next epoch, or None if there is nothing to do. ``flush``: the epoch publishes
         held results, and reads derived streams only.

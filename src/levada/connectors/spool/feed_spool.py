@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.message_log import LOOK, MAX_WAITING_BYTES, Log, Message
 from levada.connectors.spool.spool_folder import spool_folder
@@ -32,27 +31,6 @@ BUFFER = 20_000  # the most received messages that are not durable
 BUFFER_BYTES = 64 << 20  # of these messages; the last one may exceed it
 TOGETHER = 0.005  # s that a message waits for others
 PATIENCE = 10.0  # s until the first answer of a feed
-
-
-class Line(Protocol):
-    """The stream, as a receiver sees and informs it."""
-
-    feed: FeedConfig
-    stream: str
-    folder: Path
-    identity: str  # of the checkpoint
-    kept: bool  # whether it outlives the engine
-    heard: float  # when readable data last arrived, by a monotonic clock
-    note: str  # the last durable message's note
-
-    def put(self, message: Message) -> None:
-        """Adds a message; waits while there is no room."""
-
-    def up(self) -> None:
-        """Notes that the feed responds: later messages are received."""
-
-    def down(self, why: str, *, refused: bool = False) -> None:
-        """Notes that the feed does not respond; ``refused``: retrying will not help."""
 
 
 class Receiver(Protocol):
@@ -74,7 +52,12 @@ class FeedSpool:
     """
 
     def __init__(
-        self, config: StreamConfig, root: Path, listen: Callable[[Line], Receiver], *, kept: bool
+        self,
+        config: StreamConfig,
+        root: Path,
+        listen: Callable[[FeedSpool], Receiver],
+        *,
+        kept: bool,
     ) -> None:
         assert config.feed is not None, "the stream is a feed"
         self.config = config

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from levada.connectors.config.input_formats import PUSH, STDIN
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.spool.feed_spool import FeedSpool, Line, Receiver
+from levada.connectors.spool.feed_spool import FeedSpool, Receiver
 from levada.connectors.spool.push_spool import push_spool
 from levada.connectors.spool.python_spool import PythonSpool, Source, python_spool
 from levada.connectors.spool.row_batches import Rows, Shape
@@ -35,19 +35,19 @@ StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
 """A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
-def _mqtt() -> Callable[[Line], Receiver]:
+def _mqtt() -> Callable[[FeedSpool], Receiver]:
     from levada.connectors.spool.receivers.mqtt import MqttReceiver
 
     return MqttReceiver
 
 
-def _sse() -> Callable[[Line], Receiver]:
+def _sse() -> Callable[[FeedSpool], Receiver]:
     from levada.connectors.spool.receivers.sse import sse_receiver
 
     return sse_receiver
 
 
-def _websocket() -> Callable[[Line], Receiver]:
+def _websocket() -> Callable[[FeedSpool], Receiver]:
     from levada.connectors.spool.receivers.websocket import websocket_receiver
 
     return websocket_receiver

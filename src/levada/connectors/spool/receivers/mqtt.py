@@ -20,7 +20,7 @@ from typing import Any
 import xxhash
 
 from levada.connectors.sources.file_errors import reason
-from levada.connectors.spool.feed_spool import Line
+from levada.connectors.spool.feed_spool import FeedSpool
 from levada.connectors.spool.message_log import Message
 from levada.connectors.spool.receivers.pull_loop import tls_of
 from levada.core.checkpoint_files import create
@@ -37,7 +37,7 @@ MARK = "subscribed"
 class MqttReceiver:
     """One client of a broker."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: FeedSpool) -> None:
         self._line, self._feed = line, line.feed
         self._paho = _library()
         self._lock = threading.Lock()

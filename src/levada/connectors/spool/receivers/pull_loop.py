@@ -11,7 +11,7 @@ import threading
 from typing import Protocol
 
 from levada.connectors.config.feed_config import FeedConfig
-from levada.connectors.spool.feed_spool import Line
+from levada.connectors.spool.feed_spool import FeedSpool
 from levada.connectors.spool.message_log import Message
 from levada.errors import SourceError
 
@@ -39,7 +39,7 @@ class Connection(Protocol):
 class Puller:
     """The thread of one feed."""
 
-    def __init__(self, line: Line, connection: Connection) -> None:
+    def __init__(self, line: FeedSpool, connection: Connection) -> None:
         self._line, self._connection = line, connection
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="levada pull", daemon=True)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from levada.connectors.spool.feed_spool import Line
+from levada.connectors.spool.feed_spool import FeedSpool
 from levada.connectors.spool.message_log import Message
 from levada.connectors.spool.receivers.pull_loop import (
     LARGEST,
@@ -127,7 +127,7 @@ def _utf8(data: bytes) -> bytes:
 class Events:
     """One connection to a server of events."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: FeedSpool) -> None:
         self._line, self._feed = line, line.feed
         self._httpx, self._events = _libraries()
         self._tls = tls_of(self._feed) if self._feed.tls else True
@@ -175,7 +175,7 @@ def _check(response: Any) -> None:
     raise RefusedError(f"it answers with {code} {response.reason_phrase}")
 
 
-def sse_receiver(line: Line) -> Puller:
+def sse_receiver(line: FeedSpool) -> Puller:
     """Makes the receiver of a server of events."""
     return Puller(line, Events(line))
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from levada.connectors.spool.feed_spool import Line
+from levada.connectors.spool.feed_spool import FeedSpool
 from levada.connectors.spool.message_log import Message
 from levada.connectors.spool.receivers.pull_loop import (
     CLOSED,
@@ -31,7 +31,7 @@ _QUEUE = 4  # messages that the library holds
 class Messages:
     """One connection to a WebSocket."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: FeedSpool) -> None:
         self._line, self._feed = line, line.feed
         self._client, self._exceptions = _libraries()
         self._tls = tls_of(self._feed) if self._feed.tls else None
@@ -75,7 +75,7 @@ class Messages:
             self._socket.close()
 
 
-def websocket_receiver(line: Line) -> Puller:
+def websocket_receiver(line: FeedSpool) -> Puller:
     """Makes the receiver of a WebSocket."""
     return Puller(line, Messages(line))
 

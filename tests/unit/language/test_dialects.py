@@ -6,8 +6,15 @@ import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError, UsageError
 from levada.language import parse
-from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending, recognise
+from levada.language.dialects.detect import (
+    DIALECTS,
+    dialect_of,
+    dialect_of_ending,
+    evidence,
+    recognise,
+)
 from levada.language.sparql import ast
+from levada.language.sparql.common_mistakes import find_unclosed_bracket
 
 
 @pytest.mark.parametrize(
@@ -241,3 +248,24 @@ def test_all_dialects_have_a_name_a_title_and_endings_of_their_own() -> None:
     endings = [e for d in DIALECTS.values() for e in d.endings]
     assert len(set(endings)) == len(endings)
     assert set(DIALECTS) == {"rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"}
+
+
+LONG_RUNS = {
+    "digits": "9", "dots": "a.", "hyphens": "a-", "escaped quotes": '"\\"', "open string": '\\"',
+    "open long string": '\\"""', "streams": "NAMED STREAM ", "names": "a:%",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", LONG_RUNS.values(), ids=LONG_RUNS)
+@pytest.mark.parametrize("quote", ["", '"', '"""'])
+def test_a_long_run_is_read_once(run: str, quote: str) -> None:
+    """A megabyte would take hours if a pattern were tried from each of its characters."""
+    text = f"SELECT * {{ ?s ?p {quote}{run * (1_000_000 // len(run))} }} ("
+    assert recognise(text) is not None
+    assert evidence(text) is not None
+    find_unclosed_bracket(text)
+
+
+def test_words_in_runs_of_letters_and_signs_are_words() -> None:
+    assert recognise("Select-x From.a 1e5").name == recognise("Select x From a").name == "cql"
+    assert recognise("FROM NAMED STREAM x:y { GRAPH x.y:z }").name == "csparql"

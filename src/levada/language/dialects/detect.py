@@ -10,7 +10,7 @@
     else                       RSP-QL, of which SPARQL is a part
 
 Words are read as the lexer reads them: not in comments, strings, IRIs and names with a prefix.
-Cost: one pass over the text.
+Cost: one pass over the text: no pattern is tried from each character of a run or an open string.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 _TOKEN = re.compile(
-    r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*"""|'''
-    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|"""
-    r"""'(?:[^'\\\n]|\\.)*')|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*:[\w.%-]*)"""
-    r"""|(?P<word>[A-Za-z_]\w*)|(?P<sign>[\[\]{}(])"""
+    r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*(?:""")?|'''
+    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*(?:\'\'\')?|"(?:[^"\\\n]|\\.)*"?|"""
+    r"""'(?:[^'\\\n]|\\.)*'?)|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*+:[\w.%-]*)"""
+    r"""|(?P<run>[\w.-]+)|(?P<sign>[\[\]{}(])"""
 )
+_WORD = re.compile(r"[A-Za-z_]\w*")
 # what a rule looks for, the dialect, and how people call what was found ("": by its words)
 _RULES = (
     (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \[", CQELS, "STREAM .. [..] {}"),
     (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \{", CQELS2, "STREAM .. {}"),
     (r"\bWINDOW #", RSPQL, "WINDOW"),
     (r"\b(?:FROM STREAM|REGISTER QUERY|REGISTER STREAM)\b", CSPARQL, ""),
-    (r"\bNAMED STREAM .* GRAPH #", CSPARQL, "FROM NAMED STREAM and GRAPH"),
+    (r"\A(?>.*?\bNAMED STREAM) .* GRAPH #", CSPARQL, "FROM NAMED STREAM and GRAPH"),
     (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM, ""),
 )
 _CQL = re.compile(
@@ -81,8 +82,16 @@ def evidence(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     """Returns the words in upper case, names as ``#``, and brackets."""
-    matches = (m for m in _TOKEN.finditer(text) if m.lastgroup != "skip")
-    return ["#" if m.lastgroup == "name" else m.group().upper() for m in matches]
+    words = list[str]()
+    for match in _TOKEN.finditer(text):
+        match match.lastgroup:
+            case "name":
+                words.append("#")
+            case "run":
+                words += [word.upper() for word in _WORD.findall(match.group())]
+            case "sign":
+                words.append(match.group())
+    return words
 
 
 def dialect_of(text: str, name: str | None) -> Dialect:

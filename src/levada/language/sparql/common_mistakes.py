@@ -36,10 +36,11 @@ _SELECTING = re.compile(
 _COMPUTED = re.compile(r"AS\b|\w+\s*\(", re.IGNORECASE)
 _NAME = re.compile(r"[?$<]|\w*:")
 _WORD = re.compile(r"[A-Za-z_]+")
+# an escape is a part: no open string is tried from each of its escaped quotes
 _PARTS = re.compile(
     r"""\#[^\n\r]*|\"{3}(?:[^"\\]|\\.|"(?!""))*"{3}"""
     r"""|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
-    r"""|<[^<>"{}|^`\\\s]*>|(?P<bracket>[()\[\]{}])""",
+    r"""|<[^<>"{}|^`\\\s]*>|\\.|(?P<bracket>[()\[\]{}])""",
     re.DOTALL,
 )
 

@@ -61,8 +61,12 @@ def size_of(root: str, name: str | None) -> int:
 
 
 def delete(root: str, names: Collection[str]) -> None:
-    """Deletes files that no manifest names, or will name."""
+    """Deletes files that no manifest names, or will name. Files outside of ``root``, which a forged
+    manifest may have named, stay.
+    """
     for name in names:
+        if ".." in name.split("/"):
+            continue
         with suppress(OSError):  # otherwise it is an orphan, like those of a crashed attempt
             os.unlink(f"{root}/{name}")
 

@@ -54,3 +54,14 @@ def test_partitions_share_what_they_have_open(tmp_path: Path) -> None:
 def maps() -> str:
     """What of this process's opened state is known."""
     return " ".join(n for _, opened in state_files._opened.values() for n in opened._files)
+
+
+def test_names_of_a_forged_manifest_delete_nothing_outside(tmp_path: Path) -> None:
+    (root := tmp_path / "ck").mkdir()
+    for path in (tmp_path / "other", root / "state", root / "with..dots"):
+        path.touch()
+    state_files.delete(str(root), ["../other", "x/../../other", str(tmp_path / "other"), "state"])
+    assert (tmp_path / "other").exists()
+    assert not (root / "state").exists()
+    state_files.delete(str(root), ["with..dots"])
+    assert not (root / "with..dots").exists()

@@ -99,7 +99,7 @@ def mapping_of(inferred: InferredSchema, path: Path) -> str:
     base = f"http://example.org/{_name(path)}"
     columns = {name: kind for name, kind in inferred.types.items() if name and name != ROW}
     typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
-    lines = [f"# --stream {_option(inferred, path, 'mapping', 'THIS_FILE')}"]
+    lines = [f"# --stream {shlex.quote(_option(inferred, path, 'mapping', 'THIS_FILE'))}"]
     if ROW in inferred.types:
         lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the record.")
     lines.append(f'prefixes: {{e: "{base}#"}}')

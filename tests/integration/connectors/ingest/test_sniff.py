@@ -55,6 +55,7 @@ def test_types_separator_and_quotes(tmp_path: Path) -> None:
         (("1700000000000000", "1700000060000000"), "n", "us", ""),
         (("1700000000000000000", "1700000060000000000"), "n", "ns", ""),
         (("31.01.2024 09:00", "01.02.2024 09:00"), "Zeit", "ms", "%d.%m.%Y %H:%M"),
+        (("31.01.24 09:00", "1.2.24 09:00"), "Zeit", "ms", "%d.%m.%y %H:%M"),
         (("01/31/2024 11:05 PM", "02/01/2024 01:00 AM"), "x", "ms", "%m/%d/%Y %I:%M %p"),
         (("10/Oct/2000:13:55:36 -0700", "10/Oct/2000:13:56:00 -0700"), "x", "ms",
          "%d/%b/%Y:%H:%M:%S %z"),
@@ -66,6 +67,11 @@ def test_times_are_found_with_their_unit_or_format(
     text = f"id,{column},v\n" + "".join(f"5,{row},1.5\n" for row in rows)
     found = seen(tmp_path, text)
     assert (found.time, found.unit, found.time_format) == (column, unit, form)
+
+
+def test_year_of_two_digits_is_not_a_year_of_four(tmp_path: Path) -> None:
+    found = seen(tmp_path, "month,v\nJan 2024,1\nFeb 2024,2\n")  # not 20 January of the year 24
+    assert (found.time, found.time_format) == (None, "")
 
 
 def test_a_day_first_is_told_from_a_month_first_by_the_order_else_said(tmp_path: Path) -> None:

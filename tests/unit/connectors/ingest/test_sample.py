@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ FILES = {
     "1000,x,Zoé,40,1.5,7,r,1,2,3,4,5,6,7\n2000,y,é,41,2.5,8,s,1,2,3,4,5,6,7\n",
     "twice.csv": "t,v,v,v_1,,column_5\n2024-03-01,1,2,3,,x\n2024-03-02,4,5,6,7,y\n",
     "pandas.csv": ",v\n2024-03-01 12:00:00,1\n2024-03-01 12:04:00,2\n",
+    "years.csv": "at,v\n31.01.24 09:00,1\n1.2.24 09:00,2\n",
+    "months.csv": "month,v\nJan 2024,1\nFeb 2024,2\n",
     "no_times.csv": "k,v\na,1\nb,2\n",
     "odd names.ndjson": '{"ts": 1, "PM2.5": 3, "a b": "x", "c:d": 1, "": 5}\n{"ts": 2}\n',
 }
@@ -85,7 +88,8 @@ def check(path: Path, folder: Path) -> None:
     lines = mapping_of(found, path).splitlines()
     target = folder / "map.yaml"
     target.write_text("\n".join(lines))
-    words = lines[0].removeprefix("# --stream ").replace("THIS_FILE", str(target))
+    (words,) = shlex.split(lines[0].removeprefix("# --stream "))
+    words = words.replace("THIS_FILE", str(target))
     mapped = parse_stream(words)
     parts = [mapped_of(c, mapped, r, seed=1, **BOUNDS) for c, r in chunks(mapped, folder)]
     assert [letter for _, elements in parts for letter in elements.dead] == dead

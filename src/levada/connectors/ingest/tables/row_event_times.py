@@ -182,6 +182,8 @@ def _timestamps(values: pl.Series, zone: str) -> Times:
 def _by_format(texts: pl.Series, config: StreamConfig) -> Times:
     form = config.time_format.replace("%S.%f", "%S%.f")
     instants = texts.str.to_datetime(form, time_unit="ms", strict=False)
+    if "%Y" in form:  # Polars reads the 24 of 31.01.24 as the year 24
+        instants = instants.set(instants.dt.year() < 1000, None)
     return _timestamps(instants, config.zone)
 
 

@@ -52,7 +52,7 @@ def update_totals(
     if not len(counts) and not gone:
         return recent, last.total_files
     if not gone and counts.op == recent.op and counts.node == recent.node:
-        return recent.plus(counts), last.totalled
+        return recent.plus(counts), last.total_files
     parts = [_totals(totals) for totals in (recent, counts) if len(totals)]
     rows = merge_counts(parts)[0] if parts else _totals(NONE)
     files = last.total_files

@@ -22,6 +22,7 @@ import msgspec
 
 from levada.cli.app.app_file import App
 from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
+from levada.core.count_text import count_text
 from levada.core.rdf_terms import Term
 from levada.engine.name_scope import NameScope
 from levada.engine.query_dependencies import makers_read, order_by_makers
@@ -203,7 +204,7 @@ def _forms(app: App) -> Sequence[FormStatus]:
 def _measured_text(one: FormStatus) -> str:
     return (
         f"{one.join} of the run: {one.strategy}; one step costs {one.one_step_cpu_us:,} us of CPU "
-        f"an epoch, two at a time {one.two_at_a_time_cpu_us:,}; changed {one.changes} times."
+        f"an epoch, two at a time {one.two_at_a_time_cpu_us:,}; changed {count_text(one.changes, 'time')}."
     )
 
 

@@ -23,6 +23,7 @@ from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.checkpoint.manifest import Preferences
 from levada.checkpoint.rebalance_report import Decision, RebalanceReport
 from levada.connectors.ingest.static_load_report import describe_load as read_of
+from levada.core.count_text import count_text
 from levada.core.event_time import MAX, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms
@@ -189,7 +190,7 @@ def drivers(status: Status) -> Iterator[str]:
     if status.lost_tasks:
         yield status.lost_tasks
     if status.token_faults:
-        lines = "1 line" if status.token_faults == 1 else f"{status.token_faults:,} lines"
+        lines = count_text(status.token_faults, "line")
         yield f"The server does not take {lines} of its file of tokens; its log says why."
     for one in status.standby_drivers:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since_ms)}."
@@ -247,7 +248,8 @@ def describe_placement(status: Preferences) -> str:
     said = f", predicted {status.predicted_share:.1%}" if status.predicted_share >= 0 else ""
     at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(status.executors))
     return (
-        f"Placed by {status.name} on {status.machines} machines: {status.preferred_tasks:,} tasks, "
+        f"Placed by {status.name} on {count_text(status.machines, 'machine')}: "
+        f"{count_text(status.preferred_tasks, 'task')}, "
         f"{status.displaced_tasks:,} elsewhere; {share:.1%} of their bytes from others{said}. "
         f"Machine {'; '.join(at)}."
     )
@@ -263,15 +265,16 @@ def executors(status: AffinityStats) -> str:
     if not status.recurring_tasks:
         return f"{head}."
     stayed = status.same_executor_tasks / status.recurring_tasks
-    share = f"{stayed:.1%} of {status.recurring_tasks:,} stage tasks"
+    share = f"{stayed:.1%} of {count_text(status.recurring_tasks, 'stage task')}"
     return f"{head}; {share} ran where they did in the epoch before."
 
 
 def _balance(balance: RebalanceReport) -> Iterator[RenderableType]:
     """Yields the loads of the last round, and the latest decisions."""
     yield Text(
-        f"Balance after epoch {balance.epoch - 1:,}: {balance.partitions} partitions, the busiest "
-        f"took {balance.ratio:g} times the mean."
+        f"Balance after epoch {balance.epoch - 1:,}: "
+        f"{count_text(balance.partitions, 'partition')}, the busiest took "
+        f"{balance.ratio:g} times the mean."
     )
     if balance.is_overloaded:
         yield Text("Overloaded: too few partitions have time, and there may be no more.")

@@ -39,6 +39,7 @@ from levada.checkpoint.request_files import (
 )
 from levada.checkpoint.watched_folder import WatchedFolder
 from levada.core.checksummed_files import read_sealed
+from levada.core.count_text import count_text
 from levada.core.durable_files import unwritable_error
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.names import check_stream_name
@@ -330,7 +331,7 @@ class Requests:
         ]
         ledger.static_replacements = [*others, StaticReplacement(graph, copy, program)]
         which = "the default graph" if graph is None else f"<{graph}>"
-        return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
+        return Answer([f"{which}: {count_text(len(lines), 'triple')}, from the next epoch on"])
 
     def _add_stream(self, asked: NewStream) -> Answer:
         """Adds a stream from the next epoch on."""

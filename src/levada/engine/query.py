@@ -19,6 +19,7 @@ import polars as pl
 from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.result_formats import Format, check_fits, check_state
 from levada.connectors.serialization.serialize import Batch
+from levada.core.count_text import count_text
 from levada.core.event_time import TIMELESS, distinct
 from levada.core.query_model import Form, Output
 from levada.engine.python.notebook import SHOWN, frame_html
@@ -284,7 +285,7 @@ class Results(Tabular):
         return repr(self.to_polars())
 
     def _caption(self) -> str:
-        return f"{len(self.reports)} reports"
+        return count_text(len(self.reports), "report")
 
 
 class _Cursor:

@@ -63,7 +63,7 @@ def until_forgotten(folder: Path) -> None:
 
 def test_what_is_given_lasts_until_the_program_gives_another(folder: Path) -> None:
     with engine(folder) as running:
-        assert give(folder, SENT).messages == [f"<{G}>: 1 triples, from the next epoch on"]
+        assert give(folder, SENT).messages == [f"<{G}>: 1 triple, from the next epoch on"]
         assert content(running) == SENT
     assert not list((folder / "ck" / "requests").iterdir())
     with engine(folder) as running:

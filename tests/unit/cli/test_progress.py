@@ -140,6 +140,15 @@ def test_the_summary_as_json() -> None:
     assert json.loads(Summary().to_json())["elements_per_second"] == 0.0
 
 
+def test_summary_of_single_things_is_in_the_singular() -> None:
+    shown = console()
+    shown.print(Summary(elements=1, triples=1, results=1, reports=1, epochs=1))
+    first = text_of(shown).splitlines()[0]
+    assert first.startswith("1 element (1 triple) -> 1 result in 1 report, 1 epoch, 0.0 s")
+    line = Progress(1, 1, 1, 2.0).line()
+    assert line == "epoch 1 · 1 element · 0/s · 1 result"
+
+
 def test_the_summary_for_people() -> None:
     shown = console()
     shown.print(SUMMARY)

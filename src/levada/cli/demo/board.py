@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.connectors.serialization.serialize import Batch
+from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Iri, Literal, parse_term
@@ -151,7 +152,7 @@ class Board:
         line.add_row(Text(self._now(), style="bold cyan"), bar, f"{share:.0%}")
         rate = p.elements / p.seconds if p.seconds else 0.0
         counts = (
-            f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · "
+            f"{p.elements:,} of {count_text(self.elements, 'element')} · {rate:,.0f}/s · "
             f"epoch {p.epochs} · {p.seconds:,.0f} s"
         )
         return Group(line, Text(counts))
@@ -163,7 +164,8 @@ class Board:
 
     def _table(self, view: View, most: int) -> RenderableType:
         seen = self.seen.get(view.query, QueryTally())
-        title = Text.assemble((view.title, "bold"), (f"   {seen.count:,} results", "green"))
+        results = f"   {count_text(seen.count, 'result')}"
+        title = Text.assemble((view.title, "bold"), (results, "green"))
         draw = _greatest if view.kind is Kind.GREATEST else _last
         return Group(title, draw(view, seen.rows, most), Text())
 

@@ -16,6 +16,7 @@ from levada.cli.placement.distances import read_distances
 from levada.cli.placement.silence_stdout import quiet
 from levada.cli.placement.topology_to_graph import read
 from levada.core.array_types import Ints
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.engine.status.summary import table
 from levada.errors import UsageError, near
@@ -167,8 +168,8 @@ def _warn_about_new(path: Path, slices: list[SendGraph]) -> None:
     tasks, known = slices[-1].tasks, {task for part in slices[:-1] for task in part.tasks}
     if slices[:-1] and (new := sum(task not in known for task in tasks)):
         warnings.warn(
-            f"{new} of the {len(tasks)} tasks of {path} are in no slice that is learned from: they "
-            "go where uniform has them.",
+            f"{new:,} of the {count_text(len(tasks), 'task')} of {path} are in no slice that is "
+            "learned from: they go where uniform has them.",
             stacklevel=2,
         )
 
@@ -178,7 +179,11 @@ def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem
         raise UsageError("--from and --learn do not go together.", hint="Leave out one of them.")
     before, missing = placements.read(path, problem.graph, problem.machines)
     if missing:
-        warnings.warn(f"{path} has no machine for {missing} tasks: they go anywhere.", stacklevel=2)
+        warnings.warn(
+            f"{path} has no machine for {count_text(missing, 'task: it goes', 'tasks: they go')} "
+            "anywhere.",
+            stacklevel=2,
+        )
     return replace(problem, before=before, moves=moves)
 
 
@@ -239,8 +244,8 @@ def _show(problem: Problem, answers: Mapping[str, Placed]) -> Group:
     heads = ("placer", "share", "RSD", *(["distant"] if far else []))
     return Group(
         Text(
-            f"{len(graph.tasks):,} tasks, {len(graph.rows):,} edges, {sent:,} {problem.unit}, "
-            f"{problem.machines} machines\n"
+            f"{count_text(len(graph.tasks), 'task')}, {count_text(len(graph.rows), 'edge')}, "
+            f"{sent:,} {problem.unit}, {count_text(problem.machines, 'machine')}\n"
             f"predicted; refined is held to an RSD of {problem.bound:.2%}"
         ),
         table(heads, rows),

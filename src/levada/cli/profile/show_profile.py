@@ -21,6 +21,7 @@ from rich.text import Text
 from levada.cli.app.app_file import App
 from levada.cli.app.profile.measure_profile import profile
 from levada.cli.app.profile.profile import Profile
+from levada.core.count_text import count_text
 from levada.core.integer_options import parse_count
 from levada.errors import UsageError
 
@@ -43,7 +44,8 @@ def show(app: App, sample: str, *, as_json: bool) -> None:
 def print_tables(measured: Profile, console: Console) -> None:
     """Prints a profile as tables."""
     console.print(
-        f"{measured.elements:,} elements in each of {len(measured.epochs)} runs; CPU time"
+        f"{count_text(measured.elements, 'element')} in each of {len(measured.epochs)} runs; "
+        "CPU time"
     )
     for table in (_operators(measured), _edges(measured), _epochs(measured)):
         console.print()

@@ -14,6 +14,7 @@ from levada.checkpoint.request_files import engine_runs
 from levada.cli.app.signals import stopped_by_signals
 from levada.connectors.serialization.result_formats import Format, check_fits, check_stdout
 from levada.connectors.sinks.stdout_sink import StdoutSink
+from levada.core.count_text import count_text
 from levada.core.names import display_name
 from levada.engine.status.epoch_follower import Reader
 from levada.errors import UsageError, near
@@ -51,7 +52,8 @@ class Tail:
                     self._sink.publish(display_name(query.name), query.variables, epoch, batch)
         if self._reader.missed > self._missed:
             missed, self._missed = self._reader.missed - self._missed, self._reader.missed
-            _say(f"{missed:,} epochs are not shown: they were gone before they could be read.")
+            epochs = count_text(missed, "epoch is", "epochs are")
+            _say(f"{epochs} not shown: their results were deleted before the reading.")
 
     def _check(self, query: QueryPlan) -> None:
         """Checks once that the format fits the query's results. Raises ``UsageError``."""

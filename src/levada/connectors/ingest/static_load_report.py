@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from levada.core.count_text import count_text
+
 
 class Loaded(msgspec.Struct, array_like=True):
     """The static data read in an epoch: of sources, the number of parts (``source_parts``), their
@@ -31,16 +33,12 @@ def describe_load(loaded: Loaded) -> str:
     >>> describe_load(Loaded(imprint_parts=2, imprint_triples=7, cpu_seconds=0.5, epoch=3))
     'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
     """
-    parts = [
-        f"{loaded.source_triples:,} triples of {loaded.source_parts:,} pieces of files, "
-        f"{loaded.source_bytes:,} B"
-    ]
-    parts = parts if loaded.source_parts else []
-    parts += (
-        [f"{loaded.imprint_triples:,} triples of {loaded.imprint_parts:,} imprints"]
-        if loaded.imprint_parts
-        else []
-    )
+    pieces = count_text(loaded.source_parts, "piece of files", "pieces of files")
+    triples = count_text(loaded.source_triples, "triple")
+    parts = [f"{triples} of {pieces}, {loaded.source_bytes:,} B"] if loaded.source_parts else []
+    triples = count_text(loaded.imprint_triples, "triple")
+    imprints = count_text(loaded.imprint_parts, "imprint")
+    parts += [f"{triples} of {imprints}"] if loaded.imprint_parts else []
     made = f" Imprints were made, {loaded.new_imprint_bytes:,} B." if loaded.new_imprints else ""
     what = ", ".join(parts) or "nothing"
     return (

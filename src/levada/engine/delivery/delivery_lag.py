@@ -9,6 +9,7 @@ from pathlib import Path
 
 from levada.checkpoint.delivery_progress import Delivered, read_deliveries
 from levada.checkpoint.result_index import Cursor, Entry
+from levada.core.count_text import count_text
 from levada.core.event_time import MAX
 from levada.core.frozen import frozen
 from levada.engine.suspended_queries import read_suspended
@@ -33,7 +34,7 @@ class OutputStatus:
     @property
     def undelivered(self) -> str:
         """Returns the sentence about an output that is behind at the end of a run."""
-        reports = "1 report" if self.pending_reports == 1 else f"{self.pending_reports:,} reports"
+        reports = count_text(self.pending_reports, "report")
         why = self.reason or f"{self.target} has not taken all yet."
         return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
 

@@ -7,6 +7,8 @@ from html import escape
 
 import polars as pl
 
+from levada.core.count_text import count_text
+
 SHOWN = 20
 _STYLE = "font-family: monospace; font-size: 90%"
 
@@ -16,7 +18,8 @@ def frame_html(frame: pl.DataFrame, caption: str) -> str:
     last = frame.tail(SHOWN)
     rows = [[_cell(value) for value in row] for row in last.rows()]
     left = frame.height - last.height
-    return rows_html(frame.columns, rows, caption, f"{left} rows before these" if left else "")
+    note = f"{count_text(left, 'row')} before these" if left else ""
+    return rows_html(frame.columns, rows, caption, note)
 
 
 def rows_html(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from levada.checkpoint.manifest import Choice, Costs, LearningStep
+from levada.core.count_text import count_text
 from levada.engine.status.partition_count_status import degree_rows, describe_degree
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.admission_control import sentence
@@ -67,7 +68,8 @@ def _partitions_text(partitions: Mapping[int, float], now: int) -> str:
 
 
 def _last_choice_text(choice: Choice) -> str:
-    head = f"Epoch {choice.epoch}, of {choice.elements:,} elements, ran {WORDS[choice.mode]}"
+    elements = count_text(choice.elements, "element")
+    head = f"Epoch {choice.epoch}, of {elements}, ran {WORDS[choice.mode]}"
     predicted = choice.predicted_ms.get(choice.mode)
     if predicted is None:
         return f"{head}: {choice.measured_ms:,.1f} ms; nothing was known to predict it by."

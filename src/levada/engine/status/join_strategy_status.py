@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.plan.execution.joins import AT_ONCE, CHANGED, IN_TURN, PAIRWISE, PARTITIONS
 from levada.plan.execution.plan import Plan, queries_of_member
@@ -48,4 +49,4 @@ def form_of(figures: Sequence[int]) -> str:
     partitions, pairwise = figures[PARTITIONS], figures[PAIRWISE]
     if pairwise in (0, partitions):
         return "two at a time" if pairwise else "one step"
-    return f"two at a time in {pairwise} of {partitions} partitions"
+    return f"two at a time in {pairwise} of {count_text(partitions, 'partition')}"

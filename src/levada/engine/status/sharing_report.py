@@ -20,6 +20,7 @@ from pathlib import Path
 
 from levada.checkpoint.checkpoint_folder import catalog_of, newest_manifest
 from levada.core.checkpoint_facts import facts_of
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.engine.status.sharing_status import RelaxedStatus, relaxed_joins
 from levada.errors import CheckpointError
@@ -132,8 +133,9 @@ def _shared_operators(
 
 def show_run(report: SharingReport) -> str:
     """Returns the report as text."""
-    queries = f"{report.queries:,} quer{'y' if report.queries == 1 else 'ies'}"
-    head = f"{queries} after epoch {report.epoch:,}: {report.operators:,} operators"
+    queries = count_text(report.queries, "query", "queries")
+    operators = count_text(report.operators, "operator")
+    head = f"{queries} after epoch {report.epoch:,}: {operators}"
     return "\n".join([f"{head}; apart they would be {report.unshared_operators}", *_lines(report)])
 
 
@@ -145,8 +147,9 @@ def _lines(report: SharingReport) -> Iterator[str]:
     yield from ("relaxed, of late",) if report.relaxed_joins else ()
     for join in report.relaxed_joins:
         yield (
-            f"  {join.join}: {join.input_rows:,} rows given, {join.joined_pairs:,} pairs made, "
-            f"{join.needed_pairs:,} wanted, {join.picked_rows:,} rows for queries; "
+            f"  {join.join}: {count_text(join.input_rows, 'row')} given, "
+            f"{count_text(join.joined_pairs, 'pair')} made, {join.needed_pairs:,} wanted, "
+            f"{count_text(join.picked_rows, 'row')} for queries; "
             f"{join.work_ratio:.2f} of the work apart"
         )
     yield from show_arrangements(report.arrangements)

@@ -28,6 +28,7 @@ from levada.checkpoint.rebalance_report import RebalanceReport
 from levada.checkpoint.request_files import read_ledger, read_server_report
 from levada.connectors.ingest.static_load_report import Loaded
 from levada.core.checkpoint_facts import facts_of
+from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, WindowKind, instant
 from levada.core.frozen import frozen
 from levada.core.names import display_name, is_derived, is_left
@@ -268,7 +269,7 @@ def behind(record: StreamRecord) -> str:
     if not leads:
         return ""
     lead = max(leads, key=lambda each: each.late)
-    many = "1 element was" if lead.late == 1 else f"{lead.late:,} elements were"
+    many = count_text(lead.late, "element was", "elements were")
     return (
         f"{many} late behind the one at {lead.place}, of {instant(lead.ts)}, which moved the "
         f"watermark on {instant(lead.wall_ms)}."

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from levada.core.count_text import count_text
+
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
@@ -65,7 +67,8 @@ def _stream_remarks(counts: Counts) -> Iterator[str]:
     if counts.replaced_files:
         yield f"{_files(counts.replaced_files)} replaced by another of the name, and read anew."
     if counts.null_messages:
-        yield f"{counts.null_messages:,} messages without a value, which are no elements."
+        messages = count_text(counts.null_messages, "message")
+        yield f"{messages} without a value: no element has been read from there."
     if counts.suspected_unit:
         yield (
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
@@ -78,7 +81,7 @@ def _stream_remarks(counts: Counts) -> Iterator[str]:
 
 
 def _files(n: int) -> str:
-    return "1 file was" if n == 1 else f"{n:,} files were"
+    return count_text(n, "file was", "files were")
 
 
 def unread(name: str, path: str, counts: Counts) -> str:

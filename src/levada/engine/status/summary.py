@@ -18,6 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.frozen import frozen
 from levada.engine.status.stream_remarks import remarks
@@ -95,9 +96,9 @@ class Progress:
         )
         parts = [
             f"epoch {ever.epochs}",
-            f"{self.elements:,} elements{elements}",
+            f"{count_text(self.elements, 'element')}{elements}",
             f"{rate:,.0f}/s",
-            f"{self.results:,} results{results}",
+            f"{count_text(self.results, 'result')}{results}",
         ]
         if self.watermarks:
             parts.append(f"at {instant(min(self.watermarks.values()))}")
@@ -177,9 +178,10 @@ class Summary:
         if self.note:
             yield Text(self.note)
         yield Text(
-            f"{self.elements:,} elements ({self.triples:,} triples) -> "
-            f"{self.results:,} results in {self.reports:,} reports, "
-            f"{self.epochs:,} epochs, {self.wall_seconds:,.1f} s ({self.cpu_seconds:,.1f} CPU-s)"
+            f"{count_text(self.elements, 'element')} ({count_text(self.triples, 'triple')}) -> "
+            f"{count_text(self.results, 'result')} in {count_text(self.reports, 'report')}, "
+            f"{count_text(self.epochs, 'epoch')}, {self.wall_seconds:,.1f} s "
+            f"({self.cpu_seconds:,.1f} CPU-s)"
         )
         yield Text(
             f"{self.elements_per_second:,.0f} elements/s, "
@@ -188,8 +190,10 @@ class Summary:
         )
         if self.all_runs is not None:
             yield Text(
-                f"since the beginning of the checkpoint: {self.all_runs.elements:,} elements -> "
-                f"{self.all_runs.results:,} results, {self.all_runs.epochs:,} epochs"
+                "since the beginning of the checkpoint: "
+                f"{count_text(self.all_runs.elements, 'element')} -> "
+                f"{count_text(self.all_runs.results, 'result')}, "
+                f"{count_text(self.all_runs.epochs, 'epoch')}"
             )
         if self.blocking_stream is not None:
             yield Text(f"{self.blocking_stream} holds the queries back.")

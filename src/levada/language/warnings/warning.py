@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.errors import Span, point_at, shorten
 
@@ -51,5 +52,6 @@ def show_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
     'Warning: 2 more warnings are not shown.'
     """
     rest = len(warnings) - MAX_SHOWN
-    more = [f"Warning: {rest:,} more warnings are not shown."] if rest > 0 else []
+    counted = count_text(rest, "more warning is", "more warnings are")
+    more = [f"Warning: {counted} not shown."] if rest > 0 else []
     return [*(warning.shown(text) for warning in warnings[:MAX_SHOWN]), *more]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from levada.core.count_text import count_text
 from levada.core.size_thresholds import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import occur
@@ -50,7 +51,7 @@ def describe_replicated_joins(root: Op) -> Iterator[str]:
         if isinstance(op.spec, p.LinkedJoin):
             by = " ".join(f"?{name}" for name in op.placed) or "where they are"
             copied = sum(op.spec.copied)
-            parts = "1 part" if copied == 1 else f"{copied} parts"
+            parts = count_text(copied, "part")
             yield (
                 f"The join of {len(op.inputs)} parts is one step: {len(op.inputs) - copied} of "
                 f"them by {by}; the rows of {parts} go to all partitions, each of which keeps them."

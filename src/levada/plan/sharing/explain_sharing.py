@@ -29,6 +29,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
+from levada.core.count_text import count_text
 from levada.core.expressions import Expression, show
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Literal, Term
@@ -293,8 +294,9 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
 
 def show_sharing(explanation: SharingSummary) -> str:
     """Returns the text form."""
-    queries = "1 query" if explanation.queries == 1 else f"{explanation.queries} queries"
-    head = f"{queries}, sharing {explanation.sharing}: {explanation.operators} operators"
+    queries = count_text(explanation.queries, "query", "queries")
+    operators = count_text(explanation.operators, "operator")
+    head = f"{queries}, sharing {explanation.sharing}: {operators}"
     return "\n".join([f"{head}; apart they would be {explanation.apart}", *_lines(explanation)])
 
 

@@ -34,6 +34,7 @@ from functools import reduce
 from itertools import islice
 from operator import and_
 
+from levada.core.count_text import count_text
 from levada.core.event_time import WindowKind
 from levada.core.frozen import frozen
 from levada.core.names import display_name
@@ -164,14 +165,15 @@ def _lines(levels: Sequence[Level], depth: int) -> Iterator[str]:
     if len(levels) > MAX_CHILDREN:
         left = len({query for one in levels[MAX_CHILDREN:] for query in one.queries})
         more = len(levels) - MAX_CHILDREN
-        yield f"{indent}and {more:,} more {levels[0].kind}, of {left:,} queries"
+        queries = count_text(left, "query", "queries")
+        yield f"{indent}and {more:,} more {levels[0].kind}, of {queries}"
 
 
 def _show_count(one: Level) -> str:
     count = len(one.queries)
     if one.kind != KINDS[0]:
         return f"{count:,}"
-    return "1 query" if count == 1 else f"{count:,} queries"
+    return count_text(count, "query", "queries")
 
 
 def _show_names(queries: Sequence[str]) -> str:

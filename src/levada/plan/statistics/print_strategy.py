@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from levada.core.count_text import count_text
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.statistics.choose_join_strategy import TWO, Candidate
@@ -33,7 +34,7 @@ def sentences(wanted: JoinStrategyRequest | None) -> Iterator[str]:
             form = f"co-partitioned by ?{chosen.star}, in one step or two at a time as it turns out"
         yield (
             f"The join of {_parts(chosen)} is {form}, by what is known of its streams, over "
-            f"{chosen.partitions} partitions."
+            f"{count_text(chosen.partitions, 'partition')}."
         )
     yield from wanted.notes
 

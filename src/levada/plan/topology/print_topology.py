@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
+from levada.core.count_text import count_text
 from levada.core.event_time import WindowKind
 from levada.core.frozen import frozen
 from levada.core.names import display_name
@@ -215,16 +216,13 @@ def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
 
 def _summary(nodes: tuple[SharedNode, ...], queries: int) -> str:
     members = sum(len(node.members) for node in nodes)
-    size_text = f"{_count(len(nodes), 'node')} with {_count(members, 'member')}"
+    size_text = f"{count_text(len(nodes), 'node')} with {count_text(members, 'member')}"
     if queries == 1:
         return f"1 query: {size_text}"
     apart = sum(len({q for m in node.members for q in m.queries}) for node in nodes)
     uses = sum(len(member.queries) for node in nodes for member in node.members)
-    return f"{queries} queries: {size_text}; apart they would be {apart} nodes with {uses} members"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    apart_text = f"{count_text(apart, 'node')} with {count_text(uses, 'member')}"
+    return f"{queries:,} queries: {size_text}; apart they would be {apart_text}"
 
 
 def _flags(step: Step) -> tuple[str, ...]:
@@ -272,9 +270,9 @@ def _details(member: Member) -> Iterator[str]:
         constants = ("-" if term is None else str(term) for term in member.constants)
         yield f"({' '.join(constants)})"
     if member.rows:
-        yield _count(len(member.rows), "row")
+        yield count_text(len(member.rows), "row")
     if member.ways:
-        yield _count(len(member.ways), "alternative")
+        yield count_text(len(member.ways), "alternative")
     if member.graphs:
         graphs = ("default" if graph is None else f"<{graph}>" for graph in member.graphs)
         yield f"graphs {' '.join(graphs)}"

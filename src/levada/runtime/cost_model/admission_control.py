@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.checkpoint.manifest import Delayed
+from levada.core.count_text import count_text
 from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
 from levada.runtime.cost_model.memory_admission import MemoryAdmission
 
@@ -194,7 +195,7 @@ def sentence(status: Delayed) -> str:
     >>> print(sentence(Delayed(30, 1_000, 64.0, False)))  # doctest: +ELLIPSIS
     Results are to come within 30 ms, and no epoch is that short: ... of up to 1,000 ... 64 ms.
     """
-    rows, ms = f"{status.epoch_rows:,} elements", f"{status.expected_wait_ms:,.0f} ms"
+    rows, ms = count_text(status.epoch_rows, "element"), f"{status.expected_wait_ms:,.0f} ms"
     head = f"Results are to come within {status.delay_ms:,} ms"
     if not status.is_met:
         return f"{head}, and no epoch is that short: with epochs of up to {rows} they take {ms}."

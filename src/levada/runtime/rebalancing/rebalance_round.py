@@ -30,6 +30,7 @@ from levada.checkpoint.rebalance_report import (
     RebalanceReport,
 )
 from levada.core.array_types import Doubles
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.plan.execution.key_group_table import GroupTable, divide_groups, table_of_partitions
 from levada.runtime.rebalancing.heavy_keys import Step, apply_steps, expected_seconds, steps
@@ -164,7 +165,8 @@ def _regroup(
     expected = ratio_of(loads.astype(np.float64))
     busy, time = float(measured.seconds.sum()), measured.available
     more = parts > table.partitions
-    load = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
+    partitions = count_text(table.partitions, "partition")
+    load = f"{partitions} took {busy:.3g} s an epoch, of {time:.3g} s each"
     if measured.hurried:
         load = f"there is a backlog, and the busiest took {measured.seconds.max():.3g} s an epoch"
     decision = Decision(

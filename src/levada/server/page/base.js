@@ -87,6 +87,7 @@ export const time = (ms) => ms === null || ms === undefined ? "–" : ms === "en
   Math.abs(ms) > 8.64e15 ? `${ms} ms` : new Date(ms).toISOString().replace(".000Z", "Z");
 
 export const count = (n) => Number(n).toLocaleString("en");
+export const countText = (n, noun) => `${count(n)} ${noun}${Number(n) === 1 ? "" : "s"}`;
 
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return "–";

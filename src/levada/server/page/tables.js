@@ -1,5 +1,5 @@
 // What streams, outputs and letters there are, as tables.
-import { at, count, element, fill, json, perSecond, rate, say, short, span, time } from "./base.js";
+import { at, count, countText, element, fill, json, perSecond, rate, say, short, span, time } from "./base.js";
 
 const MOST = 200, MOST_TEXT = 240, AGAIN = 3000;
 
@@ -46,7 +46,7 @@ export async function showLetters(streams) {
   const now = JSON.stringify([stream, kind, dead, late, wanted]);
   if (now === seen || performance.now() - asked < AGAIN) return;
   asked = performance.now();
-  say(at("letters-told"), dead + late ? `${count(dead)} dead letters, ${count(late)} late elements.` : "There is none: all that came was in time, and well-formed.");
+  say(at("letters-told"), dead + late ? `${countText(dead, "dead letter")}, ${countText(late, "late element")}.` : "There is none: all that came was in time, and well-formed.");
   at("with-letters").hidden = !(dead + late);
   if (!(dead + late)) { seen = now; return; }
   try {

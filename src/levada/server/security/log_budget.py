@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from levada.core.count_text import count_text
 from levada.errors import shorten
 
 BUDGET_BYTES = 12_000  # bytes of a server's log at once
@@ -50,7 +51,8 @@ class LogBudget:
             now = self._clock()
             self._room = min(self._room + self._rate * (now - self._filled), self._size)
             self._filled = now
-            before = f"{self._left_out:,} messages were left out. " if self._left_out else ""
+            left_out = count_text(self._left_out, "message was", "messages were")
+            before = f"{left_out} left out. " if self._left_out else ""
             shown = before + shorten(text, MAX_RECORD)
             if (size := _size(shown)) <= self._room:
                 self._room -= size

@@ -30,6 +30,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
 from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
@@ -111,7 +112,8 @@ class Tokens:
     def sentences(self) -> list[str]:
         """Returns a sentence for each of the first faults."""
         rest = len(self.faults) - MAX_SENTENCES
-        more = [f"{rest:,} more lines are not taken."] if rest > 0 else []
+        lines = count_text(rest, "more line is", "more lines are")
+        more = [f"{lines} not taken."] if rest > 0 else []
         return [*map(str, self.faults[:MAX_SENTENCES]), *more]
 
 

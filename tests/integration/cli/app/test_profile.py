@@ -110,7 +110,7 @@ def test_the_command_prints_json(given: list[str], capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("sample", "said"),
     [("some", "is no whole number"), ("0", "is no whole number"), ("50", "at least 100"),
-     ("1M", "Only 1650 elements were read")],
+     ("1M", "Only 1,650 elements were read")],
 )  # fmt: skip
 def test_a_wrong_sample_is_a_sentence(
     given: list[str], capsys: pytest.CaptureFixture[str], sample: str, said: str

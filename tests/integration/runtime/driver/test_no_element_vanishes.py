@@ -132,7 +132,7 @@ def test_what_a_task_loses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return type(chunk)(chunk.columns, chunk.data[:9], chunk.separator)
 
     monkeypatch.setattr(source_reader, "read_tuples", loses)
-    with pytest.raises(EngineError, match="Of the stream S 1 elements are unaccounted for"):
+    with pytest.raises(EngineError, match="Of the stream S 1 element is unaccounted for"):
         counted(path)
 
 

@@ -72,7 +72,7 @@ def test_integers_become_floats_where_a_view_says_so() -> None:
         ("Register Relation X (k Integer) As Istream(Select k From A); Select k From X", (1, 19),
          "X is registered as a relation"),
         ("Register Stream X (k Integer) As Select k, v From A; Select k From X", (1, 17),
-         "X has 1 columns, its query gives 2."),
+         "X has 1 column, its query gives 2."),
         ("Register Stream X (k Integer) As Select v From A; Select k From X", (1, 17),
          "The column k of X is of the type integer"),
         ("A Union B", (1, 3), "Union of (integer, double) and (integer, "

@@ -22,6 +22,7 @@ from levada.cli.app.prepare_queries import queries_of
 from levada.cli.app.profile.profile import Cost, Edge, Epoch, Profile
 from levada.cli.app.profile.recorder import EpochWork, Name, Recorder, Sent
 from levada.cli.app.profile.timed_tasks import TimedEngine, around, reader
+from levada.core.count_text import count_text
 from levada.errors import UsageError
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.least_squares import Line
@@ -51,12 +52,13 @@ def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) 
     runs: Runs = {}
     whole = 0
     for i, size in enumerate(sizes):
-        say(f"Epochs of {size:,} elements (run {i + 1} of {len(sizes)})")
+        say(f"Epochs of {count_text(size, 'element')} (run {i + 1} of {len(sizes)})")
         recorder, plan = run(app, sample, size)
         runs[size] = [e for e in recorder.epochs[EMPTY:] if e.elements]
         whole = sum(e.elements for e in recorder.epochs)
     if not all(runs.values()):
-        read = f"Only {whole} elements were read of a sample of {sample}"
+        elements = count_text(whole, "element was", "elements were")
+        read = f"Only {elements} read of a sample of {sample}"
         hint = "Take a smaller --sample."
         raise UsageError(f"{read}: epochs of three sizes need more.", hint=hint)
     names = _names(plan)

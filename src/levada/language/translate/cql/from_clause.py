@@ -27,6 +27,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
+from levada.core.count_text import count_text
 from levada.core.event_time import Window, WindowKind
 from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
@@ -246,7 +247,7 @@ class Levels:
         """
         if len(level.columns) != len(schema.columns):
             message = (
-                f"{schema.name} has {len(schema.columns)} columns, "
+                f"{schema.name} has {count_text(len(schema.columns), 'column')}, "
                 f"its query gives {len(level.columns)}."
             )
             raise QueryError(message, span=schema.span, text=self.text)

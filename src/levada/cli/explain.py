@@ -204,7 +204,8 @@ def _forms(app: App) -> Sequence[FormStatus]:
 def _measured_text(one: FormStatus) -> str:
     return (
         f"{one.join} of the run: {one.strategy}; one step costs {one.one_step_cpu_us:,} us of CPU "
-        f"an epoch, two at a time {one.two_at_a_time_cpu_us:,}; changed {count_text(one.changes, 'time')}."
+        f"an epoch, two at a time {one.two_at_a_time_cpu_us:,}; "
+        f"changed {count_text(one.changes, 'time')}."
     )
 
 

@@ -14,7 +14,7 @@ def check_accounts(manifest: Manifest) -> None:
         if record.unaccounted_elements:
             elements = count_text(record.unaccounted_elements, "element is", "elements are")
             raise EngineError(
-                f"Of the stream {display_name(name)} {elements} unaccounted for: the results may be "
-                "wrong.",
+                f"Of the stream {display_name(name)} {elements} unaccounted for: the results may "
+                "be wrong.",
                 hint="This is a fault of Levada; please report it with the stream's data.",
             )

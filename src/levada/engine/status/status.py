@@ -361,11 +361,8 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
     for name in query.streams:
         record = manifest.streams.get(name, StreamRecord())
         if not record.elements:
-            dead = (
-                f": what came are {record.dead_letters:,} dead letters."
-                if record.dead_letters
-                else "."
-            )
+            letters = count_text(record.dead_letters, "dead letter")
+            dead = f": it has {letters}." if record.dead_letters else "."
             return f"No element of {display_name(name)} has been read{dead}"
     wanting = starving_patterns(
         plan,

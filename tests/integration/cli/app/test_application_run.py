@@ -306,7 +306,7 @@ def test_where_all_is_dead_the_reasons_are_told(
     ]
     letters = (tmp_path / summary.dead_letter_path).read_text().splitlines()
     assert len(letters) == 3 and summary.dead_letter_path == "levada-dead-letters.ndjson"
-    assert summary.no_result_reasons["q"].endswith("what came are 3 dead letters.")
+    assert summary.no_result_reasons["q"].endswith(": it has 3 dead letters.")
 
 
 def test_an_empty_folder_is_another_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from levada.checkpoint import state_files
 from levada.core.array_types import Longs, Words
 from levada.core.frame import Described, Frame
 from levada.operators.state.checksummed_frames import BLOCK, CheckedFrames, _Blocks
-from levada.runtime.executor import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.executor import AnyBlob, Job, LocalExecutor, deliver, outcome, resolve
 
 
 class Looked(LocalExecutor):
@@ -36,7 +36,7 @@ class Looked(LocalExecutor):
             inboxes, pairs = deliver(pairs, job.partitions), []
             for p, inbox in enumerate(inboxes):
                 before = self._read
-                found: list[tuple[int, Blob]] = stage(job.context, number, p, inbox)
+                found: list[tuple[int, AnyBlob]] = stage(job.context, number, p, inbox)
                 seen[p] += self._read - before
                 pairs += found
         return [outcome(target, blob) for target, blob in pairs]

@@ -37,7 +37,7 @@ from bench.papers.windowed_joins import DISTRIBUTION, GROUPS, RATE, THETA, TUPLE
 from bench.result import Result, check_count
 from levada import Engine
 from levada.core.array_types import Longs
-from levada.runtime.executor import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.executor import AnyBlob, Job, LocalExecutor, deliver, outcome, resolve
 
 RATES, SLAVES, LENGTHS = (1_500, 4_000, 8_000), (1, 2, 4, 8), (0.5, 1.0, 2.0, 4.0)
 FOUR, EPOCHS = 4, 20  # epochs that count
@@ -66,10 +66,11 @@ class Slaves(LocalExecutor):
             inboxes = deliver(pairs, job.partitions)
             self.blobs[-1] += len(pairs)
             pairs = []
-            for p, inbox in enumerate(inboxes):
+            for p, boxed in enumerate(inboxes):
+                inbox = [bytes(blob) for blob in boxed]
                 self.sent[-1][p] += sum(map(len, inbox))
                 began = time.process_time()
-                found: list[tuple[int, Blob]] = stage(job.context, number, p, inbox)
+                found: list[tuple[int, AnyBlob]] = stage(job.context, number, p, inbox)
                 self.slaves[-1][p] += time.process_time() - began
                 pairs += found
         return [outcome(target, blob) for target, blob in pairs]

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from levada.errors import LostTaskError
-from levada.runtime.executor import Blob, Job, deliver, outcome, resolve
+from levada.runtime.executor import AnyBlob, Job, deliver, outcome, resolve
 
-Sent = list[tuple[int, Blob]]
+Sent = list[tuple[int, AnyBlob]]
 TWICE = 0.2
 
 

@@ -44,7 +44,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, list[str], int
                 if target >= 0:
                     frames, meta = unpack(blob)
                     files = len(meta.get(element_time_broadcast.IN_FILES, []))
-                    found.append((getattr(task, "stage", 0), len(blob), [*frames], files))
+                    found.append((getattr(task, "stage", 0), len(bytes(blob)), [*frames], files))
             return made
 
         monkeypatch.setattr(kind, "run", spied)

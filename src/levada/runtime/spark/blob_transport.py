@@ -43,9 +43,10 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from levada.checkpoint.executor_affinity import executor_here, host_here
+from levada.core.frame import Parcel
 from levada.core.frozen import frozen
 from levada.errors import LostTaskError
-from levada.runtime.executor import Blob
+from levada.runtime.executor import AnyBlob, Blob
 
 THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
 _TAIL = struct.Struct("<BII")
@@ -94,8 +95,9 @@ class Sender:
         self._place = 0
         self._file: BinaryIO | None = None
 
-    def wrap(self, blob: Blob, target: int) -> tuple[Blob, bytes]:
+    def wrap(self, sent: AnyBlob, target: int) -> tuple[Blob, bytes]:
         """Returns the two parts that go through the shuffle, one after the other: body and tail."""
+        blob = bytes(sent) if isinstance(sent, Parcel) else sent
         size = memoryview(blob).nbytes
         if self._folder is None or size < self._threshold or not self._is_near(target):
             return blob, self._tail(_BY_VALUE)

@@ -24,7 +24,6 @@ from pyspark import TaskContext
 from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
 
 from levada.checkpoint.epoch_context import cached_plan
-from levada.core.frame import Parcel
 from levada.core.frozen import frozen
 from levada.runtime.executor import AnyBlob, Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.blob_transport import (
@@ -217,7 +216,7 @@ def _address(
     with Sender(carrier, split, f"{stage}-{split}-{context.taskAttemptId()}") as sender:
         for target, blob in sent:
             assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
-            yield target, sender.wrap(bytes(blob) if isinstance(blob, Parcel) else blob, target)
+            yield target, sender.wrap(blob, target)
 
 
 def _to_all(document: bytes, partitions: int, split: int) -> list[Parts]:

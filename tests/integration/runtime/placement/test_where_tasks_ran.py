@@ -63,7 +63,7 @@ class ByLot:
             for p, machine in enumerate(machines):
                 self._goes(machine)
                 for source, blob in zip(froms[p], inboxes[p], strict=True):
-                    self.sent[source, self._now] += memoryview(blob).nbytes
+                    self.sent[source, self._now] += len(bytes(blob))
                     self.blobs[source, self._now] += 1
                 made = stage(job.context, number, p, inboxes[p])
                 sent += [(self._now, pair) for pair in made]

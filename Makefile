@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
 SITE     := build/site
 PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml requirements.lock; pwd; } | cksum | tr -d ' ')
-FIND_JAVA := from levada.runtime.spark.find_java import find_java; find_java()
+FIND_JAVA := from levada.runtime.spark.spark_settings import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help

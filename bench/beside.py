@@ -40,8 +40,7 @@ from bench.executors import Executors, jvms
 from bench.join import query
 from bench.result import check_count
 from levada import Engine
-from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import RebalanceReport
+from levada.checkpoint.manifest import Manifest, RebalanceReport
 from levada.runtime.driver import parallelism
 
 OTHERS = 3

@@ -16,7 +16,7 @@ from bench.papers import katts as paper
 from bench.papers import layouts
 from bench.papers.katts import MACHINES
 from bench.result import CountError, Result
-from levada.cli.placement.silence_stdout import quiet
+from levada.cli.placement.place import quiet
 from levada.placement import metis
 from levada.placement.cost import Score, score
 from levada.placement.local_search_placer import refine_placement

@@ -244,14 +244,19 @@ class Made(LocalExecutor):
     def _outcome(self, stage: int, partition: int) -> bytes:
         last = self._job + FILES
         mine = f"state/{stage}-{partition}-0123456789abcdef"
-        done = {"stage": stage, "partition": partition, "cpu": 0.01, "nodes": {"3": 0.01},
-                "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        done = {"stage": stage, "partition": partition, "cpu_seconds": 0.01,
+                "cpu_by_node": {"3": 0.01}, "rows_by_node": {"3": 100},
+                "input_rows": 100}  # fmt: skip
         if self._job == 2:
             files = [f"{mine}{n:06}" for n in range(last - FILES, last)]
-            done |= {"whole": True, "state": files[-1], "files": files}
+            done |= {"lists_all_files": True, "state": files[-1], "files": files}
         elif partition % self._apart == 0:
             new = f"{mine}{last - 1:06}"
-            done |= {"state": new, "files": [new], "gone": [f"{mine}{last - FILES - 1:06}"]}
+            done |= {
+                "state": new,
+                "files": [new],
+                "unneeded_files": [f"{mine}{last - FILES - 1:06}"],
+            }
         return msgspec.json.encode({"controls": [], "done": [done]})
 
 

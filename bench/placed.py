@@ -39,7 +39,7 @@ from bench.papers.opengov import DAY, FACTOR, RANGE, Shape
 from bench.result import Result, check_count
 from bench.srbench import MINUTE, STREAM, Weather, query
 from levada import Engine
-from levada.cli.placement.silence_stdout import quiet
+from levada.cli.placement.place import quiet
 from levada.engine.placement.measured_send_graph import read_group_send_graph
 from levada.placement import placement_file as placements
 from levada.placement.cost import in_vain, score

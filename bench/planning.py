@@ -20,7 +20,7 @@ from typing import Any
 from bench.apart import SideError
 from bench.result import Result
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare, share
 from levada.engine.query_request import QueryRequest
 from levada.errors import QueryError

@@ -27,7 +27,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from bench.apart import SideError
 from bench.meter import Meter
 from bench.steady import Supply
-from levada.runtime.spark.find_java import find_java
+from levada.runtime.spark.spark_settings import find_java
 
 FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

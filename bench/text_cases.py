@@ -33,7 +33,7 @@ from levada.kernels.text import (
     timestamps,
     xxh3,
 )
-from levada.operators.matching.pattern_match import PatternTable, match_by_comparison
+from levada.operators.matching.pattern_table import PatternTable, match_by_comparison
 
 TENTH = 10  # of the rows: a line of N-Triples has 166 bytes
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from levada.runtime.spark.find_java import find_java
+from levada.runtime.spark.spark_settings import find_java
 from support.free_ports import free_port
 from support.polling import until
 

@@ -12,8 +12,8 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.runtime.executor import Job
 from levada.runtime.publication import distributed_writes
+from levada.runtime.publication.distributed_writes import FUNCTIONS
 from levada.runtime.spark.spark_executor import SparkExecutor
-from levada.runtime.task.write_results import FUNCTIONS
 
 pytestmark = pytest.mark.spark
 TEXT = """PREFIX : <http://e/>

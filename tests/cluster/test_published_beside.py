@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from levada.engine.engine import Engine
-from levada.runtime.publication import async_publication
+from levada.runtime.publication import publication
 from levada.testing.memory_sink import MemorySink
 
 pytestmark = pytest.mark.spark
@@ -37,7 +37,7 @@ def test_what_is_published_beside_is_the_same(
     stream.write_text("".join(f'_:b{k % 3} <http://e/p> "{k}" {70 * k} .\n' for k in range(200)))
     found = []
     for least in (1 << 60, 1):
-        monkeypatch.setattr(async_publication, "MIN_ASYNC_BYTES", least)
+        monkeypatch.setattr(publication, "MIN_ASYNC_BYTES", least)
         sink = Telling()
         with Engine(
             spark=spark, checkpoint=tmp_path / str(least), sink=sink, partitions=2, epoch_rows=50,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from published import DATA, MISSING, available, texts
 
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest
 from levada.engine.syntax_tree_transfer import decode_tree, encode_tree

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.engine.engine import Engine
-from levada.runtime.cost_model import partition_count_model
+from levada.runtime.cost_model import partition_count
 from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.testing.compare import same_queries
 from support.example_counts import PATIENCE, examples
@@ -54,7 +54,7 @@ def test_a_chosen_number_does_not_show(
         stops = [(epochs, None) for epochs, _ in stops]
     soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
-        patch.multiple(partition_count_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
+        patch.multiple(partition_count, **soon, REST=2, MOST_REST=4, GAIN=0.0),
         patch.object(ParallelismPolicy, "times_by_partitions", drawn(lot)),
         patch(
             "support.stepped_runs.Engine",

@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.connectors.ingest.parse.interpreted_parser import COLD
-from levada.connectors.ingest.parse.ntriples import TermColumn, Triples, parse
+from levada.connectors.ingest.parse.ntriples import COLD, TermColumn, Triples, parse
 from levada.connectors.ingest.parse.ntriples_twin import parse_slow
 from levada.core.rdf_terms import XSD
 

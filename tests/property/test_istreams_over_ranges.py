@@ -17,7 +17,7 @@ from levada import Engine
 from levada.core.frame import Frame
 from levada.core.query_limits import Memory
 from levada.operators.reporting.ranges import range_relation_to_stream
-from levada.operators.reporting.ranges.range_expirations import entries
+from levada.operators.reporting.ranges.range_relation_to_stream import entries
 from levada.testing.reference_model import Element
 from support.dynamic_queries import PHASES, Coming, World, check, counters
 from support.generators.sketches import Sketch

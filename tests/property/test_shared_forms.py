@@ -17,7 +17,7 @@ import pytest
 from levada.core.frame import Frame
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import shared_slices
-from levada.operators.aggregation.slicing import condition_cells
+from levada.operators.aggregation.slicing import cell_membership
 from levada.plan.execution.slice_readers import Readers
 from levada.runtime.task import exchange
 from levada.testing.compare import same
@@ -237,8 +237,8 @@ def test_group_bys_that_differ_in_texts_fold_cells() -> None:
     stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
     found = list[object]()
 
-    def seen(readers: Readers, rows: Frame, pool: TermLookup) -> condition_cells.IndexLeaves | None:
-        found.append(condition_cells.match_conditions(readers, rows, pool))
+    def seen(readers: Readers, rows: Frame, pool: TermLookup) -> cell_membership.IndexLeaves | None:
+        found.append(cell_membership.match_conditions(readers, rows, pool))
         return found[-1]  # type: ignore[return-value]
 
     with (

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from levada import Engine
-from levada.engine.templates.template_columns import parse_text_template
+from levada.engine.templates.query_per_row import parse_text_template
 from levada.plan.logical.query_template import TemplateInstance
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Report

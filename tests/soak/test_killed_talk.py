@@ -24,7 +24,7 @@ from levada.checkpoint.manifest import read_manifest
 from levada.checkpoint.reader_leases import ReaderLease, epochs_there
 from levada.checkpoint.request_files import QuerySpec, Request, list_requests, place, read_ledger
 from levada.cli.remote.add_drop import ask
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.status.epoch_follower import Reader
 from levada.errors import EngineError
 from levada.testing.compare import read_ndjson, same

@@ -26,7 +26,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from feed import BEGIN, KEYS, XSD, Load
 
-from levada.core.durations import parse_duration
+from levada.core.event_time import parse_duration
 from levada.engine.status.status import Status, read_status
 from levada.errors import CheckpointError
 from support.kafka_broker import Broker

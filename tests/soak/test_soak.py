@@ -28,7 +28,7 @@ import pytest
 from feed import IRI, MAPPING, RATE, Feed, Load, renamed
 from watch import Life, grown, table
 
-from levada.core.durations import parse_duration
+from levada.core.event_time import parse_duration
 from levada.testing.compare import read_ndjson, same
 from levada.testing.reference import evaluate
 from levada.testing.reference_model import Element, ReferenceQuery, Report

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from levada.runtime.driver import after_commit
-from levada.runtime.publication import async_publication
+from levada.runtime.publication import publication
 
 
 @contextmanager
@@ -17,6 +17,6 @@ def overlapping(*, on: bool = True) -> Iterator[None]:
     """All publications that go to a sink go beside the next epoch, or none does."""
     with (
         patch.object(after_commit, "all_here", lambda executor: not on),
-        patch.object(async_publication, "MIN_ASYNC_BYTES", 1),
+        patch.object(publication, "MIN_ASYNC_BYTES", 1),
     ):
         yield

@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 
 from levada.core.cache_folder import cache_folder
 from levada.errors import JavaError
-from levada.runtime.spark.find_java import find_java
+from levada.runtime.spark.spark_settings import find_java
 from support.free_ports import free_port
 from support.polling import PATIENCE, until
 

@@ -10,7 +10,7 @@ from levada.engine.driver.loop_control import LoopControl
 from levada.engine.engine_driver import Driver
 from levada.engine.epoch_loop import EpochLoop
 from levada.errors import LostTaskError
-from levada.runtime.publication.async_publication import PublicationThread
+from levada.runtime.publication.publication import PublicationThread
 
 
 class LoopSteps:

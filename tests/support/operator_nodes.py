@@ -27,7 +27,7 @@ from levada.operators.reporting.due_reports import Calendar
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.element_times import EventTimes
 from levada.operators.windowing.report_times import WatermarkProgress
-from levada.plan.execution.join_kinds import JoinForm, JoinKind
+from levada.plan.execution.joins import JoinForm, JoinKind
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.steps import ReportJoin, Step
 from levada.plan.logical.query_options import QueryOptions

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from levada.checkpoint.epoch_context import EpochContext, TaskOutcome
-from levada.checkpoint.rebalance_report import RebalanceReport
+from levada.checkpoint.manifest import RebalanceReport
 from levada.core.array_types import Doubles
 from levada.plan.execution.key_group_table import GroupTable
 from levada.runtime.rebalancing.partition_load import COST, Load, Round

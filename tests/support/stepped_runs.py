@@ -14,7 +14,7 @@ from levada.checkpoint.key_group_tables import Dealing
 from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
 from levada.errors import EngineError
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference_model import Element, Graphs, Report

@@ -35,15 +35,13 @@ from levada.checkpoint.epoch_context import Setup, encode_setup, load_plan, load
 from levada.checkpoint.key_group_tables import GroupTables
 from levada.checkpoint.leadership.commit_log import Driver, Leadership
 from levada.checkpoint.leadership.new_checkpoint import check_free
-from levada.checkpoint.leadership.orphan_files import find_leftovers, orphans, previous
-from levada.checkpoint.live_files import LiveFiles
+from levada.checkpoint.live_files import LiveFiles, find_leftovers, orphans, previous
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.object_store.folder_mirror import mirror_of
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.reader_leases import epochs_there, needed_from
 from levada.core.atomic_file import make_folders
-from levada.core.checkpoint_facts import FORMAT, Facts, facts_of
-from levada.core.checkpoint_files import MODES, set_mode, sync_folder
+from levada.core.checkpoint_files import FORMAT, MODES, Facts, facts_of, set_mode, sync_folder
 from levada.core.checksummed_files import seal
 from levada.core.durable_files import delete, make_alike, replace_file, unwritable_error, write_once
 from levada.core.frozen import frozen

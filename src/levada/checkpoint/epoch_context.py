@@ -30,9 +30,8 @@ from levada.core.array_types import Bools
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.gc_control import DeferredCollection
 from levada.core.query_limits import Limited, Memory, QueryLimits
-from levada.plan.encoding.document import encode as encode_value
-from levada.plan.encoding.document import read_file
-from levada.plan.encoding.plan_codec import read_groups, read_plan
+from levada.plan.encoding.plan_codec import encode as encode_value
+from levada.plan.encoding.plan_codec import read_file, read_groups, read_plan
 from levada.plan.encoding.tag_registry import Registry
 from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.plan import Plan
@@ -161,7 +160,7 @@ class SourceReport(msgspec.Struct, array_like=True):
 
 
 _USUAL: list[Any] = msgspec.to_builtins(SourceReport(0, "", 0))
-_FOUND: dict[str, Any] = {
+_FIELDS_OF_PARTITION_0: dict[str, Any] = {
     "pattern_matches": {},
     "letter_files": [],
     "dead_letter_reasons": [],
@@ -181,7 +180,7 @@ def heads_of(controls: Sequence[SourceReport], *, whole: bool) -> list[list[Any]
 
 
 def _head(control: SourceReport, *, whole: bool) -> list[Any]:
-    shortened = control if whole else msgspec.structs.replace(control, **_FOUND)
+    shortened = control if whole else msgspec.structs.replace(control, **_FIELDS_OF_PARTITION_0)
     head: list[Any] = msgspec.to_builtins(shortened)
     return head
 
@@ -274,7 +273,7 @@ class TaskOutcome(msgspec.Struct, omit_defaults=True):
         if len(marks := sorted(filter(None, before))) == 1:
             self.input_digest = marks[0]
             return
-        shortened = [msgspec.structs.replace(c, **_FOUND) for c in controls]
+        shortened = [msgspec.structs.replace(c, **_FIELDS_OF_PARTITION_0) for c in controls]
         self.input_digest = xxh3_64_hexdigest(msgspec.json.encode([shortened, marks]))
 
 

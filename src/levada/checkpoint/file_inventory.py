@@ -24,8 +24,7 @@ from xxhash import xxh3_64_hexdigest
 
 from levada.checkpoint import state_files
 from levada.checkpoint.manifest import Manifest
-from levada.core.checksum_messages import OTHER
-from levada.core.checksummed_files import read_sealed
+from levada.core.checksummed_files import OTHER, read_sealed
 from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable
 

@@ -20,7 +20,7 @@ import msgspec
 import xxhash
 
 from levada.core.checkpoint_files import file_mode, sync_folder
-from levada.core.checksum_messages import ALTERED
+from levada.core.checksummed_files import ALTERED
 from levada.core.durable_files import make_folder, unwritable_error
 from levada.core.size_thresholds import register
 from levada.errors import unreadable

@@ -26,10 +26,9 @@ import xxhash
 from levada.checkpoint.delivery_progress import forget_deliveries
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.core.checkpoint_files import create, sync_folder
-from levada.core.checksum_messages import ALTERED
+from levada.core.checksummed_files import ALTERED
 from levada.core.durable_files import replace_file, unwritable_error
-from levada.core.durations import parse_duration
-from levada.core.event_time import MAX, TIMELESS
+from levada.core.event_time import MAX, TIMELESS, parse_duration
 from levada.core.frozen import frozen
 from levada.core.integer_options import parse_count
 from levada.core.msgspec_warmup import prepare_structs

@@ -35,14 +35,12 @@ from levada.checkpoint.result_index import FILE as INDEX
 from levada.checkpoint.result_index import check_index, indexed_epoch, kept_entries
 from levada.checkpoint.state_files import map_
 from levada.connectors.sources.spooled_files import GIVEN_UP, check_file
-from levada.core.checkpoint_facts import Facts, facts_of
-from levada.core.checksum_messages import ALTERED
-from levada.core.checksummed_files import read_sealed
+from levada.core.checkpoint_files import Facts, facts_of
+from levada.core.checksummed_files import ALTERED, read_sealed
 from levada.core.frozen import frozen
 from levada.errors import CheckpointError, SourceError, unreadable
 from levada.operators.state.state_parts import read_head
-from levada.plan.encoding.document import read_file
-from levada.plan.encoding.plan_codec import read_groups, read_plan
+from levada.plan.encoding.plan_codec import read_file, read_groups, read_plan
 from levada.plan.topology.catalog_file import read_catalog
 
 BLOCK = 1 << 20

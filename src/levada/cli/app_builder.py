@@ -12,7 +12,7 @@ from typing import Any
 from levada.cli.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.argument_parsing import parse_output, parse_static, parse_stream
 from levada.cli.cql_scripts import statements
-from levada.core.durations import parse_duration, parse_time
+from levada.core.event_time import parse_duration, parse_time
 from levada.core.frozen import frozen
 from levada.core.names import check_query_name
 from levada.core.query_limits import check_limits, check_memory

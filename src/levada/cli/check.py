@@ -7,7 +7,7 @@ from __future__ import annotations
 from levada.cli.app.app_file import App
 from levada.cli.app.prepare_queries import known_to, prepare_app
 from levada.cli.errors import report, warn
-from levada.engine.query_dependencies import order_by_makers
+from levada.engine.name_resolution import order_by_makers
 from levada.engine.query_pipeline import Prepared
 from levada.errors import QueryError, UsageError
 from levada.language.warnings.warning import show_warnings

@@ -24,14 +24,13 @@ from levada.cli.app.app_file import App
 from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
 from levada.core.count_text import count_text
 from levada.core.rdf_terms import Term
-from levada.engine.name_scope import NameScope
-from levada.engine.query_dependencies import makers_read, order_by_makers
+from levada.engine.name_resolution import NameScope, makers_read, order_by_makers
 from levada.engine.query_pipeline import Prepared, prepare, share
 from levada.engine.status.join_strategy_status import FormStatus
 from levada.errors import UsageError, near
 from levada.language import show as show_tree
 from levada.language.cql.ast import Script, show_script
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical import print_logical as algebra_text
 from levada.plan.logical.query_options import describe_end
 from levada.plan.lowering.print_physical import show_operators

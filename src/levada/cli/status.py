@@ -20,8 +20,7 @@ from levada.checkpoint import verify as store
 from levada.checkpoint.executor_affinity import AffinityStats
 from levada.checkpoint.leadership.rollback import rollback as back
 from levada.checkpoint.leadership.rollback import rollback_hint
-from levada.checkpoint.manifest import Preferences
-from levada.checkpoint.rebalance_report import Decision, RebalanceReport
+from levada.checkpoint.manifest import Decision, Preferences, RebalanceReport
 from levada.connectors.ingest.static_load_report import describe_load as read_of
 from levada.core.count_text import count_text
 from levada.core.event_time import MAX, instant

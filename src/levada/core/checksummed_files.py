@@ -11,8 +11,14 @@ from pathlib import Path
 
 import xxhash
 
-from levada.core.checksum_messages import ALTERED
 from levada.errors import unreadable
+
+# The messages for a file whose bytes do not match their written checksum.
+
+
+ALTERED = "it is cut short or altered"
+OTHER = "it is not what was written under this name"
+
 
 SEAL = 18
 """The bytes of a seal: 16 digits between two line ends."""

@@ -14,8 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from levada.core.durations import shown_duration
-from levada.core.event_time import instant
+from levada.core.event_time import instant, shown_duration
 from levada.core.frozen import frozen
 
 STEP = 200

@@ -26,7 +26,7 @@ from functools import partial
 
 from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.core.thread_interrupt import Interrupt
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry

@@ -73,7 +73,7 @@ from levada.engine.templates.parameter_tables import Rows as TableRows
 from levada.engine.templates.query_per_row import RowQueryTemplate, name_failing_row
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical.ontology_schema import regime_of
 from levada.plan.logical.print_logical import show
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of

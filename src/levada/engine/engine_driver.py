@@ -53,7 +53,7 @@ from levada.engine.restart_checks import (
     warn_about_changed_streams,
     warn_about_edited_queries,
 )
-from levada.engine.status.final_accounting import check_accounts
+from levada.engine.status.summary import check_accounts
 from levada.engine.suspended_queries import Suspended
 from levada.engine.watchdog import End, Watchdog
 from levada.errors import (
@@ -79,8 +79,11 @@ from levada.runtime.driver.report_backlog import ReportBacklog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.epoch_pipeline import EpochRunner
 from levada.runtime.executor import Executor
-from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
-from levada.runtime.publication.publication import Publication
+from levada.runtime.publication.publication import (
+    PendingPublication,
+    Publication,
+    PublicationThread,
+)
 from levada.runtime.task.allocator import give_back
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.work_note import WorkNote

@@ -24,7 +24,7 @@ from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import make_folder, replace_file, unwritable_error, write_once
 from levada.engine.engine_driver import Driver
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
-from levada.runtime.publication.async_publication import PendingPublication
+from levada.runtime.publication.publication import PendingPublication
 
 FIRST_WAIT = 0.002  # s after an epoch; each call without an epoch doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from levada.core.event_time import MIN
 from levada.core.gc_control import collection_paused
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_resolution import bind_names
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope, bind_names
 from levada.engine.ontology import Ontology
 from levada.engine.query_request import QueryRequest, note
 from levada.errors import LevadaError, QueryError, QueryFailureError, Span

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile, name_files
 from levada.core.names import check_query_name, derived_by, display_name, match_streams
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope, order_by_makers
 from levada.engine.ontology import Ontology
-from levada.engine.query_dependencies import order_by_makers
 from levada.engine.query_pipeline import Prepared, prepare
 from levada.engine.query_request import QueryRequest, check_batch, note
 from levada.engine.templates.query_templates import rows_of
@@ -30,7 +29,7 @@ from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.language.cql.ast import Script
 from levada.language.sparql.ast import QueryUnit
 from levada.language.warnings.warning import QuerySlip, show_warnings
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical import nodes as a
 from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
@@ -229,7 +228,7 @@ class Registry:
 
     def _check_ends(self, queries: Sequence[Registered]) -> None:
         """Checks that queries with an end can end."""
-        from levada.runtime.publication.query_end import check_end
+        from levada.runtime.publication.query_lifetime import check_end
 
         for query in queries:
             with note(query.name):

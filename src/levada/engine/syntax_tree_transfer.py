@@ -14,7 +14,7 @@ from levada.core import rdf_terms
 from levada.errors import Span
 from levada.language.cql import ast as cql
 from levada.language.sparql import ast, term_ast, window_ast
-from levada.plan.encoding.document import WRONG, decode, encode
+from levada.plan.encoding.plan_codec import WRONG, decode, encode
 from levada.plan.encoding.tag_registry import Registry
 
 SMALL_TEXTS = 4096

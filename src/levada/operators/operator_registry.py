@@ -25,8 +25,7 @@ from levada.operators.reporting.results_at_reports import rows_at_due_reports
 from levada.operators.reporting.snapshot import snapshot
 from levada.operators.row_limit import attribute_to_query
 from levada.operators.rows.compensation_filter import by_window, pick
-from levada.operators.rows.filter_extend import extend, filter_
-from levada.operators.rows.passthrough import emit, hold, union
+from levada.operators.rows.filter_extend import emit, extend, filter_, hold, union
 from levada.operators.windowed.adaptive_join import adaptive, adaptive_in_pieces
 from levada.operators.windowed.arranged_join import (
     arrange,
@@ -35,11 +34,10 @@ from levada.operators.windowed.arranged_join import (
     arranged_join_in_pieces,
     relaxed_static,
 )
-from levada.operators.windowed.count_window import count_window, select
+from levada.operators.windowed.count_window import count_window, narrow, select
 from levada.operators.windowed.deduplicate import find_occurrences
 from levada.operators.windowed.last_rows import last_rows, recent_in_pieces
 from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
-from levada.operators.windowed.narrow_count_window import narrow
 from levada.operators.windowed.replicated_join import linked_in_pieces, replicated_join
 from levada.operators.windowed.row_numbers import instants, number_rows
 from levada.operators.windowed.session_window import session

@@ -77,8 +77,8 @@ from levada.runtime.driver.stream_progress import (
 from levada.runtime.executor import Executor, Job
 from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.preferred_locations import LocalityStats
-from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
-from levada.runtime.publication.file_rolling import hold, is_due
+from levada.runtime.publication.publication import PendingPublication, PublicationThread
+from levada.runtime.publication.relation_files import hold, is_due
 from levada.runtime.task.crash_probe import rehearse
 from levada.runtime.task.operator_failures import as_failure, raise_failure
 from levada.runtime.task.work_note import READING, note_here

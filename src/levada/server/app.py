@@ -30,7 +30,7 @@ from levada.server.dead_letter_routes import letters
 from levada.server.live.websocket import events_socket, query_socket
 from levada.server.problem_json import Json, Problem, on_problem, on_refusal, on_status
 from levada.server.push import push_routes, stream_routes
-from levada.server.push.fast_path import FastPathMiddleware
+from levada.server.push.push_routes import FastPathMiddleware
 from levada.server.push.push_validation import BODIES
 from levada.server.route import ApiRoute, Endpoint, check_asked, check_names
 from levada.server.security.request_guard import RequestGuard

@@ -19,10 +19,10 @@ import xxhash
 from levada.checkpoint.epoch_context import Setup, load_setup
 from levada.checkpoint.verify import SUSPENDED
 from levada.connectors.config.stream_config import StreamConfig
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.frozen import frozen
 from levada.core.query_model import Form
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.ontology import Ontology
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest

@@ -21,7 +21,7 @@ import msgspec
 import uvicorn
 
 from levada.checkpoint.reader_leases import ReaderLease
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.status.result_archive import Archive
 from levada.errors import UsageError
 from levada.server.app import application

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from levada.checkpoint.key_group_tables import GroupTables
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.names import display_name
 from levada.plan.execution import steps as s
 from levada.plan.execution.pattern_text import pattern_text

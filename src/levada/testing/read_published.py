@@ -16,8 +16,7 @@ import pyoxigraph as ox
 
 from levada.connectors.ingest.parse.documents import document_chunks
 from levada.connectors.serialization.result_formats import REPORTS, TABLES, Format
-from levada.core.durations import parse_time
-from levada.core.event_time import MIN
+from levada.core.event_time import MIN, parse_time
 from levada.testing.compare import read_ndjson
 from levada.testing.reference_model import Report, Solution
 

@@ -16,8 +16,7 @@ import polars as pl
 import pytest
 
 from levada.cli.demo.nycflights import data_folder, read_tables
-from levada.cli.demo.vocabulary import STATIC, STREAMS
-from levada.cli.demo.write_demo import QUERIES, fill
+from levada.cli.demo.write_demo import QUERIES, STATIC, STREAMS, fill
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 from levada.server.settings import Settings

@@ -17,7 +17,7 @@ import pytest
 
 from levada.checkpoint.leadership.rollback import rollback, rollback_hint
 from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.object_store import packed_objects
+from levada.checkpoint.object_store import folder_mirror
 from levada.checkpoint.object_store.folder_mirror import mirror_of
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.object_store.store_url import Address, folder_of
@@ -470,7 +470,7 @@ def test_large_files_are_objects_of_their_own(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small ones are together, and written anew when most of their object is dead."""
-    monkeypatch.setattr(packed_objects, "LARGE_FILE_BYTES", 1000)
+    monkeypatch.setattr(folder_mirror, "LARGE_FILE_BYTES", 1000)
     (tmp_path / "one" / "commits").mkdir(parents=True)
     one = tmp_path / "one"
     mirror = mirror_of(one, Objects(of(place)), "one")

@@ -13,7 +13,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import cached_plan
 from levada.checkpoint.leadership.commit_log import Leadership
 from levada.checkpoint.state_files import map_
-from levada.core.checkpoint_facts import FORMAT
+from levada.core.checkpoint_files import FORMAT
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError, OvertakenError
 from levada.operators.state.state_parts import read_head

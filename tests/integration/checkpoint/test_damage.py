@@ -18,12 +18,18 @@ from levada.checkpoint.epoch_context import SETUPS, Setup, cached_plan, load_set
 from levada.checkpoint.leadership.commit_log import read_commit
 from levada.checkpoint.manifest import read_manifest
 from levada.checkpoint.state_files import map_
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.checksummed_files import read_sealed
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError
-from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plan_codec import encode_groups, encode_plan, read_groups, read_plan
+from levada.plan.encoding.plan_codec import (
+    encode,
+    encode_groups,
+    encode_plan,
+    read_file,
+    read_groups,
+    read_plan,
+)
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.epoch_pipeline import EpochRunner

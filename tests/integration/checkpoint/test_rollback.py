@@ -22,7 +22,7 @@ from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.cli.main import main
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
-from levada.core import checkpoint_facts
+from levada.core import checkpoint_files
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
 from levada.runtime.epoch_pipeline import EpochRunner
@@ -321,8 +321,8 @@ def test_a_source_that_is_another_is_no_dead_letter(tmp_path: Path) -> None:
 
 
 def test_an_older_format_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    was = checkpoint_facts.FORMAT
-    monkeypatch.setattr(checkpoint_facts, "FORMAT", was + 1)
+    was = checkpoint_files.FORMAT
+    monkeypatch.setattr(checkpoint_files, "FORMAT", was + 1)
     with pytest.raises(CheckpointError, match=f"has format {was}, and this version"):
         rollback(copy / "ck", None, wall=5)
     assert module.DONE_INTENT.startswith("intentions/")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from levada.cli.app.app_file import App, QuerySource
-from levada.cli.shell import run_query as asking
-from levada.cli.shell.run_query import ask
+from levada.cli.shell import shell as asking
+from levada.cli.shell.shell import ask
 from levada.cli.tables.answer_table import Answer
 from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine

@@ -118,7 +118,7 @@ def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sink_url._MAKERS, SCHEME, FileTarget.from_url)
     monkeypatch.setitem(sink_url.OPTIONS, SCHEME, FileTarget.OPTIONS)
-    monkeypatch.setattr("levada.cli.app.standby.LeaderWatch", quick_watch)
+    monkeypatch.setattr("levada.cli.app.run_app.LeaderWatch", quick_watch)
 
 
 def fault_of(

@@ -22,8 +22,8 @@ from levada.cli.app.app_file import App, QuerySource, StaticSource
 from levada.cli.shell.complete import candidates
 from levada.cli.shell.describe import look
 from levada.cli.shell.session import Session
+from levada.cli.shell.start import statements_of
 from levada.cli.shell.statements import is_whole, query_of
-from levada.cli.shell.terminal import statements_of
 from levada.connectors.config.stream_config import StreamConfig
 from support.polling import PATIENCE
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.help.help_topics import TOPICS, WINDOWS
-from levada.cli.help.stream_help import OPTION_ROWS, keys
+from levada.cli.help.help_topics import OPTION_ROWS, TOPICS, WINDOWS, keys
 from levada.cli.main import app, main
 from levada.connectors.config.input_formats import NAMES
 from levada.connectors.config.stream_options import OPTIONS

@@ -14,7 +14,7 @@ from levada.checkpoint.checkpoint_folder import plan_of
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.state_files import map_
 from levada.connectors.ingest.tables.tuple_rows import TupleColumn
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.key_groups import FINEST, group_of
 from levada.core.rdf_terms import XSD, Iri, Kind, Literal
 from levada.errors import UsageError

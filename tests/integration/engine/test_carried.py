@@ -18,7 +18,7 @@ import levada
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest, TransportStats
 from levada.cli.main import main
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.placement.edge_transport import edges_of
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve

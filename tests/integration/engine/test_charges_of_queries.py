@@ -9,10 +9,9 @@ import pytest
 from levada import Engine
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.event_time import MAX
-from levada.engine.status.query_charges import charges
-from levada.engine.status.status import QueryStatus, read_status
+from levada.engine.status.status import QueryStatus, charges, read_status
 from levada.runtime.cost_model import operator_cardinalities
 from levada.server import status_routes
 from levada.testing.stream_builders import write_lines

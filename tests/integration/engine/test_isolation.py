@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import levada.engine.query_pipeline as preparing
-import levada.runtime.task.ingest_operators as stage_zero
+import levada.runtime.task.ingest_task as stage_zero
 import levada.runtime.task.stage_task as stage
 from levada import Engine
 from levada.connectors.serialization.result_formats import Format

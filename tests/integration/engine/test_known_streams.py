@@ -18,8 +18,7 @@ from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import Iri
 from levada.engine.engine import Engine
 from levada.engine.statistics import stream_statistics
-from levada.engine.statistics.sample_rows import SAMPLE_ROWS, first_rows
-from levada.engine.statistics.stream_statistics import SampledStatistics
+from levada.engine.statistics.stream_statistics import SAMPLE_ROWS, SampledStatistics, first_rows
 
 P, Q = "<http://e/p>", "<http://e/q>"
 

@@ -17,7 +17,7 @@ from levada.engine.engine import Engine
 from levada.engine.status.execution_status import sentences
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.runtime.cost_model import partition_count_model
+from levada.runtime.cost_model import partition_count
 from levada.runtime.cost_model.partition_count import chosen_of
 from levada.runtime.driver.parallelism import ParallelismPolicy
 from levada.testing.memory_sink import MemorySink
@@ -37,7 +37,7 @@ PAIRS = query(
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is asked of a change, and epochs over two partitions are said to take least."""
     for name in ("SURE", "STEADY", "SETTLES", "JUDGED"):
-        monkeypatch.setattr(partition_count_model, name, 2)
+        monkeypatch.setattr(partition_count, name, 2)
     monkeypatch.setattr(
         ParallelismPolicy, "times_by_partitions", lambda pace: {1: 30.0, 2: 20.0, 3: 40.0}
     )

@@ -20,9 +20,8 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import static_source
 from levada.core.stream_facts import StreamFacts
 from levada.engine.engine import Engine
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope, maker_of, makers_read, order_by_makers
 from levada.engine.ontology import Ontology
-from levada.engine.query_dependencies import maker_of, makers_read, order_by_makers
 from levada.engine.query_pipeline import prepare, share
 from levada.engine.query_request import QueryRequest
 from levada.errors import QuerySyntaxError, UnknownNameError, UsageError

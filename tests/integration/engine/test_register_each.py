@@ -14,8 +14,8 @@ import pytest
 
 from levada import Engine, Query, QueryRequest
 from levada.cli.app.app_file import load_app
-from levada.engine.templates.constant_extraction import constants_of
-from levada.engine.templates.template_columns import parse_text_template
+from levada.engine.templates.query_per_row import parse_text_template
+from levada.engine.templates.query_templates import constants_of
 from levada.errors import LevadaError, QueryError, UsageError
 from levada.plan.logical.query_template import TemplateInstance
 

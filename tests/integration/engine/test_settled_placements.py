@@ -17,7 +17,7 @@ from levada.checkpoint.epoch_context import load_groups
 from levada.checkpoint.key_group_tables import name_of
 from levada.cli.main import main
 from levada.connectors.sources.splits import FileSplit
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.placement_options import read_placement
 from levada.errors import UsageError

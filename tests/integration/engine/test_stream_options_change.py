@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from levada.cli.app.standby import check_same
+from levada.cli.app.run_app import check_same
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 from levada.testing.memory_sink import MemorySink

@@ -6,7 +6,7 @@ import pytest
 
 import levada
 from levada.checkpoint.send_graph_options import FINEST, USUAL, check_slices, slicing_of
-from levada.cli.app.yaml_values import slice_at
+from levada.cli.app.app_file import slice_at
 from levada.errors import UsageError
 
 

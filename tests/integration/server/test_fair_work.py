@@ -69,7 +69,7 @@ def command(process: psutil.Process) -> list[str]:
         return []
 
 
-CHECKS, QUERIES = "levada.server.checks.check_process", "server/sparql/query_worker.py"
+CHECKS, QUERIES = "levada.server.checks.check_workers", "server/sparql/query_worker.py"
 
 
 def works(process: psutil.Process) -> bool:

@@ -16,11 +16,23 @@ from levada.core.event_time import MIN
 counts = st.sampled_from((0, 0, 1, 2**40))
 times = st.sampled_from((MIN, -1, 0, 2**62))
 controls = st.builds(
-    SourceReport, counts, st.sampled_from(("", "a.csv")), times, counts, counts, counts, counts,
-    accounted=counts, unit=st.sampled_from(("", "s")), reasons=st.lists(st.just("no"), max_size=1),
-    nulls=counts, reaches=times, hits=st.dictionaries(st.just("p"), counts, max_size=1),
-    side=st.lists(st.just(("late", "f", 1)), max_size=1), reports=st.sampled_from(("", "AAAA")),
-)  # fmt: skip
+    SourceReport,
+    counts,
+    st.sampled_from(("", "a.csv")),
+    times,
+    counts,
+    counts,
+    counts,
+    counts,
+    accounted=counts,
+    suspected_unit=st.sampled_from(("", "s")),
+    dead_letter_reasons=st.lists(st.just("no"), max_size=1),
+    null_messages=counts,
+    reaches=times,
+    pattern_matches=st.dictionaries(st.just("p"), counts, max_size=1),
+    letter_files=st.lists(st.just(("late", "f", 1)), max_size=1),
+    reports=st.sampled_from(("", "AAAA")),
+)
 
 
 def read(heads: list[list[object]]) -> list[SourceReport]:
@@ -34,7 +46,12 @@ def read(heads: list[list[object]]) -> list[SourceReport]:
 def test_heads_lose_nothing_that_is_gone_by(found: list[SourceReport]) -> None:
     assert read(heads_of(found, whole=True)) == found
     some = read(heads_of(found, whole=False))
-    less: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": ""}
+    less: dict[str, Any] = {
+        "pattern_matches": {},
+        "letter_files": [],
+        "dead_letter_reasons": [],
+        "reports": "",
+    }
     assert some == [msgspec.structs.replace(c, **less) for c in found]
     marks = [TaskOutcome(1, partition) for partition in (0, 1)]
     for mark, own in zip(marks, (found, some), strict=True):

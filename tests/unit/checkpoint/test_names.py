@@ -19,7 +19,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.file_delta import tell
 from levada.checkpoint.file_inventory import names_of
-from levada.checkpoint.leadership.orphan_files import orphans
+from levada.checkpoint.live_files import orphans
 from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.core import column_names as col
 from levada.core.frame import Frame

@@ -161,7 +161,7 @@ def test_a_reader_says_that_a_line_has_become_another(tmp_path: Path) -> None:
     assert cursor.read_new()
     path = tmp_path / result_index.FILE
     kept.add(manifest(2, tmp_path))
-    path.write_bytes(path.read_bytes().replace(b'"wall":0', b'"wall":1'))
+    path.write_bytes(path.read_bytes().replace(b'"wall_ms":0', b'"wall_ms":1'))
     with pytest.raises(CheckpointError, match=r"published\.log cannot be read: it is cut short"):
         cursor.read_new()
 

@@ -28,8 +28,7 @@ from levada.cli.demo.tables_to_ntriples import (
     typed_literal,
     write,
 )
-from levada.cli.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
-from levada.cli.demo.write_demo import discard, fill
+from levada.cli.demo.write_demo import AIR, SCHEMA, SOSA, STATIC, STREAMS, discard, fill
 from levada.cli.demo_command import Wish, demo_with
 from levada.cli.main import main
 from levada.connectors.serialization.serialize import Batch

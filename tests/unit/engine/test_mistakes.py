@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest
 from levada.errors import LevadaError

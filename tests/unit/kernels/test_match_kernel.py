@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.kernels.keyed.pattern_match import match_rows
-from levada.operators.matching.pattern_match import (
+from levada.operators.matching.pattern_table import (
     PREDICATE_IS_OBJECT,
     SUBJECT_IS_OBJECT,
     SUBJECT_IS_PREDICATE,

@@ -9,7 +9,7 @@ import pytest
 from levada.errors import QuerySyntaxError, Span
 from levada.language import parse
 from levada.language.sparql import ast
-from levada.language.window_durations import milliseconds
+from levada.language.sparql.build.windows import milliseconds
 
 CITYBENCH = Path(__file__).parents[4] / "shared/data/rsp4j/csparql2/src/test/resources/citybench"
 

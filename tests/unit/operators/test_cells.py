@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from levada.core.array_types import Ints
 from levada.core.frame import Frame
+from levada.operators.aggregation.slicing.cell_membership import CellIndex, Cells
 from levada.operators.aggregation.slicing.cell_tree import Columns
-from levada.operators.aggregation.slicing.condition_cells import CellIndex, Cells
 from levada.operators.rows.predicate_index import Entries, Index, PredicateIndexReader
 from levada.operators.rows.range_keys import NO_TEXTS, Bounds, RangeKey
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 
 BORDERS = (0.0, 1.0, 2.0, 3.0, 5.0)
 INTERVALS = st.tuples(

@@ -9,7 +9,7 @@ from levada.core.frame import Frame
 from levada.operators.reporting.path_closure import closure
 from levada.operators.reporting.report_join import report_join
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.joins import JoinKind
 from levada.plan.execution.plan import PlanNode
 from support.operator_nodes import Bench
 

@@ -18,11 +18,9 @@ from levada.core.query_limits import QueryLimits
 from levada.operators.state.state_handover import HandedOverGroups, Part, take_over
 from levada.operators.state.state_parts import FOLLOWS, Head, State
 from levada.operators.windowed import adaptive_join as module
-from levada.operators.windowed.adaptive_join import adaptive_in_pieces
-from levada.operators.windowed.join_strategy_cost import FIRST, Figures, choose
+from levada.operators.windowed.adaptive_join import FIRST, Figures, adaptive_in_pieces, choose
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinForm
-from levada.plan.execution.joins import CHANGED, PAIRWISE
+from levada.plan.execution.joins import CHANGED, PAIRWISE, JoinForm
 from levada.plan.execution.plan import PlanNode
 from support.operator_nodes import Bench, state
 

@@ -20,7 +20,7 @@ from levada.operators.windowed import multiway_inputs as sides_of
 from levada.operators.windowed import multiway_join as module
 from levada.operators.windowed.multiway_join import multiway, multiway_in_pieces
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.execution.plan import PlanNode
 from support.operator_nodes import Bench, state
 

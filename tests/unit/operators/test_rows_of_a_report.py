@@ -14,7 +14,7 @@ from levada.operators.reporting.report_join import report_join
 from levada.operators.rows.filter_extend import extend, filter_, is_threshold, thresholds
 from levada.operators.rows.route_rows import fan_out
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.joins import JoinKind
 from levada.plan.execution.plan import FanOut
 from levada.plan.optimizer.pipeline import disable_rules
 from support.operator_nodes import Bench, term

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.operators.aggregation.slicing import segment_tree
-from levada.operators.aggregation.slicing.slice_classes import as_sets
+from levada.operators.aggregation.slicing.slice_state import as_sets
 
 SETS = st.lists(st.frozensets(st.integers(0, 20), min_size=1), min_size=1, max_size=8)
 

@@ -24,7 +24,7 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.operator_registry import OPERATORS, evaluate
 from levada.operators.rows.constants import identities
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.optimizer.pipeline import optimize

@@ -27,7 +27,7 @@ from levada.operators.rows.list_keys import parse_list
 from levada.operators.rows.route_rows import project_for_consumer
 from levada.operators.rows.text_range_keys import Placed, RangeTexts
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.sharing_modes import Sharing

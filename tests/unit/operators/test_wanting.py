@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from levada.core.frame import Frame
 from levada.operators.rows.predicate_index import Entries, Index, PredicateIndexReader, ProbeBatch
 from levada.operators.rows.range_keys import NO_TEXTS, Bounds, RangeKey
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 
 ends = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
 

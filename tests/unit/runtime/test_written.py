@@ -4,7 +4,7 @@ import msgspec
 
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.unwritable_results import Unwritable
-from levada.runtime.task.write_results import Written
+from levada.runtime.publication.distributed_writes import Written
 
 
 def test_results_that_a_format_cannot_hold_reach_the_driver() -> None:

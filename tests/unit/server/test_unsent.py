@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from levada.server.security.bounded_http import EVENTS, MIN_READ_BYTES, BoundedHttpProtocol, Bounds
-from levada.server.security.memory_budget import PIECE, Answer, MemoryBudget, TooMuch
+from levada.server.security.request_guard import PIECE, Answer, MemoryBudget, TooMuch
 
 
 def head(size: int | None, media: str = "text/csv") -> list[tuple[bytes, bytes]]:

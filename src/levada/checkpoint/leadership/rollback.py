@@ -28,8 +28,7 @@ from levada.checkpoint.object_store.folder_mirror import kept_at
 from levada.connectors.sources.fingerprint import check_same
 from levada.connectors.sources.read_split import read_range
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit
-from levada.core.checkpoint_facts import facts_of
-from levada.core.checkpoint_files import file_mode
+from levada.core.checkpoint_files import facts_of, file_mode
 from levada.core.checksummed_files import read_sealed, seal
 from levada.core.durable_files import delete, replace_file
 from levada.errors import CheckpointError, DamagedError, LevadaError

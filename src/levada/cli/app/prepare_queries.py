@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from levada.cli.app.app_file import App
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope, maker_of
 from levada.engine.ontology import ontology_files
-from levada.engine.query_dependencies import maker_of
 from levada.engine.query_pipeline import Prepared, prepare
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.errors import LevadaError
-from levada.plan.execution.join_kinds import join_form_of
+from levada.plan.execution.joins import join_form_of
 from levada.plan.sharing.sharing_modes import Planning
 from levada.runtime.driver.static_graphs import StaticGraphs
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Costs
 from levada.cli.placement import traffic_matrix
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.placement.traffic_report import FlowsStatus
 from levada.engine.status.execution_status import sentences
 from levada.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from levada.cli.options import MEANING, RUNNING
-from levada.plan.execution.join_kinds import join_form_of
+from levada.plan.execution.joins import join_form_of
 
 
 def _join(word: str) -> str:

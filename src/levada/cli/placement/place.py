@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rich.console import Console, Group
 from rich.text import Text
 
-from levada.cli.placement.distances import read_distances
-from levada.cli.placement.silence_stdout import quiet
 from levada.cli.placement.topology_to_graph import read
-from levada.core.array_types import Ints
+from levada.core.array_types import Doubles, Ints
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
+from levada.core.machine_file import read_machine
 from levada.engine.status.summary import table
 from levada.errors import UsageError, near
 from levada.placement import placement_file as placements
@@ -27,6 +32,93 @@ from levada.placement.metis import FEWEST
 from levada.placement.placers import PLACERS, applicable_placers
 from levada.placement.problem import BOUND, Problem
 from levada.placement.send_graph import Load, SendGraph, Unit, add
+
+# Distances of machines from a file: JSON, a list of numbers for each machine; or the latencies of
+# a machine file.
+
+
+MAX_DISTANCE = 1e15
+_HINT = "Give a JSON list with a list of numbers for each machine, or a machine file."
+_YAML = (".yaml", ".yml")
+
+
+def read_distances(path: Path, machines: int) -> Doubles:
+    """Returns the distance of each machine (a row) from each, a square matrix. Raises
+    ``UsageError`` that names the file, the row and the number.
+    """
+    if path.suffix in _YAML:
+        return _latencies(path, machines)
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} holds no table of distances: {error}.", hint=_HINT) from error
+    if isinstance(rows, dict):
+        return _latencies(path, machines)
+    _check_many(rows, machines, f"{path}, the table")
+    for i, row in enumerate(rows):
+        _check_many(row, machines, f"{path}, row {i}")
+        for j, value in enumerate(row):
+            _check(value, i == j, f"{path}, row {i}, number {j}")
+    return np.array(rows, np.float64).reshape(machines, machines)
+
+
+def _latencies(path: Path, machines: int) -> Doubles:
+    """Returns the latencies of a machine file, place by place in its order."""
+    machine = read_machine(path)
+    if len(machine.places) != machines:
+        raise UsageError(
+            f"{path} has {len(machine.places)} places for {machines} machines.",
+            hint=f"Say --machines {len(machine.places)}, or give a file of as many places.",
+        )
+    return machine.latency
+
+
+def _check_many(value: Any, machines: int, where: str) -> None:
+    if not isinstance(value, list):
+        raise UsageError(f"{where}: this is no list.", hint=_HINT)
+    if len(value) != machines:
+        raise UsageError(
+            f"{where}: it has {len(value)} entries for {machines} machines.", hint=_HINT
+        )
+
+
+def _check(value: object, is_diagonal: bool, where: str) -> None:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    if not plain or not 0 <= value <= MAX_DISTANCE:  # type: ignore[operator]
+        raise UsageError(
+            f"{where}: {value!r} is no distance.", hint="Give numbers from 0 to 10^15."
+        )
+    if is_diagonal and value:
+        raise UsageError(
+            f"{where}: {value!r} is how far a machine is from itself.", hint="That is 0."
+        )
+
+
+# A guard of standard output against C libraries that print to it.
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Discards the output of C libraries: METIS prints if a part has no tasks, which is not an
+    error. It redirects the file descriptor, so no other thread may print meanwhile.
+    """
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # standard output is closed
+        yield
+        return
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)  # C has a buffer of its own
+        os.dup2(kept, 1)
+        os.close(kept)
+
 
 RSD_TOLERANCE = 1.05
 """A factor on the least possible RSD, which gives the bound if that RSD exceeds the default."""

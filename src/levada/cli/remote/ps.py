@@ -15,7 +15,7 @@ from rich.console import Console
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.request_files import engine_runs, read_presence
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.frozen import frozen
 from levada.core.names import is_derived
 from levada.engine.status.summary import table

@@ -13,7 +13,7 @@ from rich.live import Live
 from levada.checkpoint.reader_leases import epochs_there
 from levada.cli.app.signals import stopped_by_signals
 from levada.cli.status import show
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.status.status import Status, read_status
 from levada.engine.status.status_document import status_document
 from levada.errors import CheckpointError

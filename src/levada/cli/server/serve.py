@@ -59,7 +59,7 @@ def serve_only(
     tokens = None if tokens is None else tokens.absolute()
     settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
     # imported here: they take half a second
-    from levada.core.checkpoint_facts import facts_of
+    from levada.core.checkpoint_files import facts_of
     from levada.server.run_server import bind_socket, serve, shown_address
 
     facts_of(checkpoint)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from levada.connectors.config.secret_reference import password_at, password_place
-from levada.core.durations import parse_time
+from levada.core.event_time import parse_time
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
 

@@ -14,8 +14,7 @@ from enum import Enum
 from typing import Any
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.core.durations import shown_duration
-from levada.core.event_time import instant
+from levada.core.event_time import instant, shown_duration
 from levada.core.frozen import frozen
 
 

@@ -59,7 +59,7 @@ from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
 from levada.connectors.config.time_format import UTC
-from levada.core.durations import UNITS
+from levada.core.event_time import UNITS
 from levada.core.frozen import frozen
 from levada.core.stream_facts import StreamFacts
 from levada.errors import UsageError, near

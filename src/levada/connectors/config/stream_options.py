@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from levada.connectors.config import connector_options
 from levada.connectors.config.input_formats import RDF, TABLES, word_of
 from levada.connectors.config.time_format import check_format, check_zone
-from levada.core.durations import parse_duration, parse_time
+from levada.core.event_time import parse_duration, parse_time
 from levada.core.integer_options import parse_count
 from levada.errors import UsageError, near
 

@@ -27,8 +27,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.core.array_types import Bools
-from levada.core.durations import UNITS, shown_duration
-from levada.core.event_time import MAX, MIN, distinct
+from levada.core.event_time import MAX, MIN, UNITS, distinct, shown_duration
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
 from levada.core.row_ranges import starts_segment

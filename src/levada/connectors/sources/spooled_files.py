@@ -22,7 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.core.array_types import Bytes
-from levada.core.checksum_messages import ALTERED
+from levada.core.checksummed_files import ALTERED
 from levada.errors import CheckpointError, SourceError, unreadable
 
 WHOLE = 64 << 20

@@ -22,8 +22,7 @@ from typing import Any, Protocol
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.message_log import LOOK, MAX_WAITING_BYTES, Log, Message
 from levada.connectors.spool.spool_folder import spool_folder
-from levada.core.checkpoint_facts import facts_of
-from levada.core.checkpoint_files import file_mode
+from levada.core.checkpoint_files import facts_of, file_mode
 from levada.core.pending_requests import mark_pending
 from levada.errors import SourceError, UsageError
 

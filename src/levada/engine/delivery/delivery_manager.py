@@ -30,7 +30,7 @@ from levada.checkpoint.request_files import Sent, read_ledger
 from levada.checkpoint.result_index import Entry, Index, Keep
 from levada.connectors.sinks.sink_url import Destination
 from levada.connectors.sinks.transactional_sink import Target
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.clock import counting_clock
 from levada.core.event_time import MAX
 from levada.core.frozen import frozen

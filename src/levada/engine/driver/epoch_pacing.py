@@ -7,12 +7,12 @@ from dataclasses import field
 
 from levada.checkpoint.manifest import Bound, Manifest
 from levada.core.clock import CLOCK
-from levada.core.durations import parse_duration
+from levada.core.event_time import parse_duration
 from levada.core.frozen import frozen
 from levada.core.query_limits import Memory, QueryLimits
 from levada.errors import UsageError
 from levada.runtime.cost_model.admission_control import ASKED, Admission
-from levada.runtime.cost_model.epoch_interval import Interval
+from levada.runtime.cost_model.epoch_time_trend import Interval
 from levada.runtime.cost_model.memory_admission import MemoryAdmission
 from levada.runtime.cost_model.partition_count import FIXED, PartitionCountPolicy, chosen_of
 from levada.runtime.executor import Executor

@@ -36,7 +36,7 @@ from levada.connectors.spool.python_spool import PythonSpool
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import columns_of
 from levada.errors import UsageError
-from levada.plan.encoding.document import decode
+from levada.plan.encoding.plan_codec import decode
 from levada.runtime.driver.query_catalog import Catalog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.spool_registry import Spools, StreamingFrame, StreamSource

@@ -18,7 +18,7 @@ from typing import Literal
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest, TransportStats
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.frozen import frozen
 from levada.plan.execution.plan import Plan
 

@@ -11,7 +11,7 @@ import numpy as np
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest
 from levada.core.array_types import Longs
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.errors import UsageError, near
 from levada.placement.placement_file import FINEST, check_groups, group_name
 from levada.placement.send_graph import SendGraph

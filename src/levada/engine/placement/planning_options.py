@@ -9,7 +9,7 @@ from pathlib import Path
 
 from levada.core.integer_options import check_count
 from levada.errors import UsageError
-from levada.plan.execution.join_kinds import join_form_of
+from levada.plan.execution.joins import join_form_of
 from levada.plan.sharing.regions.regions import ANY, Regions
 from levada.plan.sharing.sharing_modes import Planning, sharing_of
 

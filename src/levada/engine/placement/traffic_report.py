@@ -17,7 +17,7 @@ from pathlib import Path
 
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest, Preferences
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.frozen import frozen
 from levada.engine.placement.measured_send_graph import flow_order
 from levada.plan.execution.plan import Plan

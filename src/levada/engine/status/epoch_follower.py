@@ -15,7 +15,7 @@ from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.reader_leases import ReaderLease, epochs_there
 from levada.checkpoint.request_files import read_ledger
 from levada.connectors.serialization.serialize import Batch
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.engine.suspended_queries import read_suspended
 from levada.errors import CheckpointError
 from levada.plan.execution.plan import QueryPlan

@@ -21,7 +21,7 @@ from levada.checkpoint.request_files import (
     withdraw,
     without_engine,
 )
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.errors import EngineError, LevadaError
 
 RUNS = 0.5  # s between two looks at whether the engine runs

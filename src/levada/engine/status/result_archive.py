@@ -29,7 +29,7 @@ from levada.checkpoint.manifest import read_manifest
 from levada.checkpoint.reader_leases import ReaderLease, epochs_there
 from levada.checkpoint.result_index import Cursor, Entry, entry_of
 from levada.connectors.serialization.serialize import Batch
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.event_time import TIMELESS, Times, distinct
 from levada.core.frame import Frame
 from levada.errors import CheckpointError

@@ -19,7 +19,7 @@ from dataclasses import field
 from pathlib import Path
 
 from levada.checkpoint.checkpoint_folder import catalog_of, newest_manifest
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.engine.status.sharing_status import RelaxedStatus, relaxed_joins

@@ -18,10 +18,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from levada.checkpoint.manifest import Manifest
 from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.frozen import frozen
+from levada.core.names import display_name
 from levada.engine.status.stream_remarks import remarks
+from levada.errors import EngineError
 
 NOTHING_READ = 3
 
@@ -239,3 +242,18 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
+
+
+# The check at the end of a run that each element was counted, late, dead or cut.
+
+
+def check_accounts(manifest: Manifest) -> None:
+    """Raises ``EngineError`` if elements have vanished: neither counted nor late, dead or cut."""
+    for name, record in manifest.streams.items():
+        if record.unaccounted_elements:
+            elements = count_text(record.unaccounted_elements, "element is", "elements are")
+            raise EngineError(
+                f"Of the stream {display_name(name)} {elements} unaccounted for: the results may "
+                "be wrong.",
+                hint="This is a fault of Levada; please report it with the stream's data.",
+            )

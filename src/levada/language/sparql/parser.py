@@ -18,12 +18,11 @@ from levada.core.cache_folder import parser_file
 from levada.errors import QuerySyntaxError
 from levada.language.dialects.detect import CQL, dialect_of
 from levada.language.dialects.dialect import Dialect
-from levada.language.dialects.foreign_clauses import explain_foreign_clause
 from levada.language.dialects.rspql import RSPQL
 from levada.language.sparql import ast
 from levada.language.sparql.build.query_unit import Builder
 from levada.language.sparql.source_text import decode
-from levada.language.sparql.static_checks import check
+from levada.language.sparql.static_checks import check, explain_foreign_clause
 from levada.language.syntax_errors import syntax_error, words_of
 
 

@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from levada.core.durations import shown_duration
+from levada.core.event_time import shown_duration
 from levada.core.rdf_terms import Blank, Iri, Literal
 from levada.language.sparql import ast
 

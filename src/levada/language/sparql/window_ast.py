@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from levada.core.durations import shown_duration
+from levada.core.event_time import shown_duration
 from levada.core.frozen import frozen
 
 

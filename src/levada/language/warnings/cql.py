@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from levada.core.durations import shown_duration
+from levada.core.event_time import shown_duration
 from levada.language.cql.ast import Combination, Script, Statement, Table, WindowSpec
 from levada.language.cql.parser import parse_script
 from levada.language.sparql.source_text import place_of

@@ -9,16 +9,95 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
-from levada.core.durations import UNITS, shown_duration
+from levada.core.event_time import UNITS, shown_duration
 from levada.core.rdf_terms import Literal
 from levada.errors import Span, near
 from levada.language.sparql import ast
+from levada.language.sparql.scope import operands
 from levada.language.sparql.source_text import place_of
 from levada.language.translate.sparql.windows import READ_BY, iri, stream_hint
-from levada.language.warnings.pattern_sources import Readings, readings
-from levada.language.warnings.unbound_variables import unbound_variable_warnings
+from levada.language.warnings.unbound_variables import groups_of, unbound_variable_warnings
 from levada.language.warnings.warning import QueryWarning
+
+# Collects the sources of a query's patterns: windows, graphs, and the default graph, through all
+# groups, sub-queries and EXISTS. Cost: linear in the tree.
+
+
+@dataclass(slots=True)
+class Readings:
+    """The windows and graphs by name, graphs with their first place.
+
+    ``all_windows``: a variable ranges over them. ``default``: the place of the first pattern over
+    the default graph. ``matchers``: the calls of REGEX and REPLACE.
+    """
+
+    windows: set[str] = field(default_factory=set)
+    all_windows: bool = False
+    graphs: dict[str, Span] = field(default_factory=dict)
+    default: Span | None = None
+    matchers: list[ast.BuiltIn] = field(default_factory=list)
+
+
+def readings(unit: ast.QueryUnit) -> Readings:
+    """Returns the sources that a query reads. DESCRIBE reads all windows."""
+    sources = Readings(all_windows=isinstance(unit.form, ast.Describe))
+    if unit.where is not None:
+        _group(unit.where, sources, default=True)
+    tops = [*unit.modifiers.having, *(key.expression for key in unit.modifiers.order_by)]
+    for expression in [*tops, *_select_expressions(unit.form)]:
+        _expression(expression, sources, default=True)
+    return sources
+
+
+def _select_expressions(form: ast.Form) -> Iterator[ast.Expression]:
+    if isinstance(form, ast.Select):
+        yield from (item.expression for item in form.projection or () if item.expression)
+
+
+def _group(group: ast.Group, sources: Readings, *, default: bool) -> None:
+    for element in group.elements:
+        match element:
+            case ast.Triples(triples):
+                if default and sources.default is None:
+                    sources.default = triples[0].subject.span
+            case ast.Window() | ast.Graph():
+                _name(element, sources)
+                _group(element.group, sources, default=False)
+            case ast.Filter(expression) | ast.Bind(expression):
+                _expression(expression, sources, default=default)
+            case ast.SubSelect(select, where, modifiers, _):
+                _group(where, sources, default=default)
+                for inside in (*modifiers.having, *_select_expressions(select)):
+                    _expression(inside, sources, default=default)
+            case _:
+                for inner in groups_of(element):
+                    _group(inner, sources, default=default)
+
+
+def _name(element: ast.Window | ast.Graph, sources: Readings) -> None:
+    """Adds the source that WINDOW, STREAM or GRAPH names."""
+    name = element.name
+    if isinstance(element, ast.Graph):
+        sources.windows.update(element.windows)
+        if isinstance(name, ast.Constant):
+            sources.graphs.setdefault(iri(name), name.span)
+    elif isinstance(name, ast.Constant):
+        sources.windows.add(iri(name))
+    else:
+        sources.all_windows = True
+
+
+def _expression(expression: ast.Expression, sources: Readings, *, default: bool) -> None:
+    if isinstance(expression, ast.Exists):
+        _group(expression.pattern, sources, default=default)
+    else:
+        if isinstance(expression, ast.BuiltIn) and expression.name in ("REGEX", "REPLACE"):
+            sources.matchers.append(expression)
+        for part in operands(expression):
+            _expression(part, sources, default=default)
+
 
 MAX_PATTERN = 1000
 """The maximum length of a regular expression that is checked for warnings."""

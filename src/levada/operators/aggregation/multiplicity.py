@@ -26,7 +26,7 @@ from levada.operators.rows.route_rows import key_of, with_report
 from levada.operators.state import counters
 from levada.operators.windowing.zset import consolidate, expand, steps
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import Shown
+from levada.plan.execution.joins import Shown
 from levada.plan.execution.plan import PlanNode
 
 

@@ -23,11 +23,11 @@ from levada.operators.reporting.deduplicated_reports import is_picked, readers_o
 from levada.operators.reporting.ranges.range_families import RangeCells, families_of
 from levada.operators.reporting.shared_result_cells import Cells, cells_of
 from levada.operators.row_limit import most_of, most_rows
+from levada.operators.rows.cardinality_counters import SharedJoinCounters
 from levada.operators.rows.compensation_filter import route
 from levada.operators.rows.filter_extend import keep_rows
 from levada.operators.rows.route_rows import fan_out, project_for_consumer, without_fan
 from levada.operators.rows.shared_input_filter import drop_unwanted
-from levada.operators.rows.shared_join_counters import SharedJoinCounters
 from levada.plan.execution import steps as s
 from levada.plan.execution.joins import is_arranged
 from levada.plan.execution.plan import Consumer, Plan, PlanNode

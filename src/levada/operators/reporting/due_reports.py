@@ -10,7 +10,7 @@ of new parts of its plan, and the epochs that replace the data that they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 
@@ -23,6 +23,7 @@ from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, report
 from levada.core.frame import Frame
 from levada.core.member_columns import of_rows
 from levada.core.query_limits import QueryLimits
+from levada.core.query_model import Form, Output
 from levada.errors import ExcessError
 from levada.kernels.time.report_expansion import expand_closes, expand_instants
 from levada.kernels.time.sliding_panes import Slid, slide
@@ -44,7 +45,7 @@ from levada.operators.windowing.report_times import (
     next_of,
     next_report,
 )
-from levada.plan.execution.plan import PlanNode
+from levada.plan.execution.plan import Plan, PlanNode
 
 _NO_MEMBER = np.empty(0, np.int32)
 _NO_TIME = np.empty(0, np.int64)
@@ -429,3 +430,50 @@ def _rows(parts: Sequence[Frame]) -> int:
 
 def _join(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
+
+
+# The end of queries: a report after a query's ``until`` is not a result (STREAMREUSE's lifetime of
+# a query, at event time).
+#
+# Below the results nothing ends: operators are shared, and the driver removes a query once the
+# watermark of its streams has passed its end. Cost: one comparison for each frame of results, until
+# the first query of the plan ends.
+
+
+def drop_unreported(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
+    """Drops result rows of an Emit node after the ends of their queries, and all rows of a muted
+    Emit.
+    """
+    muted = [member for number, member in plan.muted if number == node.id]
+    if muted:
+        frame = frame.where(~np.isin(frame["op"], muted))
+    if not frame.n or int(frame["r"].max()) <= plan.first_end:
+        return frame
+    members, each = np.unique(frame["op"], return_inverse=True)
+    queries = [node.members.query_at(member) for member in members.tolist()]
+    ends = np.array([_end(plan, query) for query in queries], np.int64)
+    return frame.where(frame["r"] <= ends[each])
+
+
+def shown_within(plan: Plan, shown: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Drops due reports after the ends of their queries, of queries that show empty reports."""
+    return {
+        query: [report for report in reports if report <= _end(plan, query)]
+        for query, reports in shown.items()
+        if not _says_changes(plan, query)
+    }
+
+
+def _says_changes(plan: Plan, name: str) -> bool:
+    """Whether a query is an ASK that says its boolean where that is another one: a report that says
+    nothing would say false.
+    """
+    query = plan.queries.get(name)
+    if query is None or query.form is not Form.ASK:
+        return False
+    return query.output is not Output.RSTREAM
+
+
+def _end(plan: Plan, name: str) -> int:
+    query = plan.queries.get(name)
+    return MAX if query is None else query.until

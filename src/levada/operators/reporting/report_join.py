@@ -40,7 +40,7 @@ from levada.operators.windowed.arranged_join import arranged_rows
 from levada.operators.windowed.static_input import lasting_run
 from levada.operators.windowed.windowed_join import compatible
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.joins import JoinKind
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns
 

@@ -26,18 +26,18 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.expressions import truth
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import list_keys
+from levada.operators.rows.cardinality_counters import SharedJoinCounters
 from levada.operators.rows.filter_extend import keep_rows, scope
 from levada.operators.rows.predicate_index import (
     IndexedMembers,
     PredicateIndexReader,
     entries,
     identities,
+    true_of,
 )
 from levada.operators.rows.range_keys import RangeKey
-from levada.operators.rows.residual_predicates import true_of
 from levada.operators.rows.route_rows import project_for_consumer, without_fan
-from levada.operators.rows.shared_join_counters import SharedJoinCounters
-from levada.operators.windowing import count_axis
+from levada.operators.windowing import report_count_bound
 from levada.operators.windowing.window_intervals import exact_interval
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Consumer, PlanNode
@@ -155,8 +155,8 @@ def _counts_in_windows(node: PlanNode[s.Pick], rows: Frame) -> Bools:
     """Flags the rows that count at some instant in their members' windows. In windows by number the
     reader decides, because it knows the query's start.
     """
-    if count_axis.has_numbers(node.windows):
-        begin, stop = count_axis.reach(rows, node.windows)
+    if report_count_bound.has_numbers(node.windows):
+        begin, stop = report_count_bound.reach(rows, node.windows)
         return np.less(begin, stop)
     start, end = exact_interval(show_hidden_rows(node, rows), node.layout, node.windows)
     return np.less(start, end)

@@ -29,7 +29,7 @@ from levada.operators.expressions.term_values import from_texts
 from levada.operators.rows.filter_extend import parameters
 from levada.operators.rows.range_keys import Bounds, RangeKey, bounds_of, interval_bounds
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 from levada.plan.execution.plan import PlanNode
 
 _BY_VALUE = (Order.VALUE, Order.DATE, Order.LOCAL)

@@ -27,10 +27,11 @@ from levada.operators.rows.predicate_index import (
     Entries,
     IndexedMembers,
     PredicateIndexReader,
+    ResidualPredicates,
+    by_other_slots,
     entries,
 )
 from levada.operators.rows.range_keys import RangeKey
-from levada.operators.rows.residual_predicates import ResidualPredicates, by_other_slots
 from levada.plan.execution.plan import At, PlanNode
 from levada.plan.execution.shared_join_nodes import SharedJoinNode
 from levada.plan.execution.sharing_demand import SharingDemand

@@ -25,7 +25,7 @@ from levada.operators.rows import text_range_keys
 from levada.operators.rows.filter_extend import parameters
 from levada.operators.rows.route_rows import value
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 from levada.plan.execution.plan import PlanNode
 
 _Compared = tuple[Function, Column]

@@ -41,8 +41,8 @@ from levada.operators.rows.predicate_groups import (
     number_forms,
     owner_at,
 )
-from levada.operators.rows.residual_predicates import ResidualPredicates
-from levada.operators.windowing import count_axis as numbers
+from levada.operators.rows.predicate_index import ResidualPredicates
+from levada.operators.windowing import report_count_bound as numbers
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.shared_join_nodes import window_kinds

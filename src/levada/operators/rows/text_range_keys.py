@@ -34,7 +34,7 @@ from levada.operators.expressions import lexical_forms
 from levada.operators.expressions.strings import string_function
 from levada.operators.expressions.term_values import Column, gather
 from levada.operators.rows.term_columns import column
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 
 BEHIND = b"\xff"
 """Behind a text and all that starts with it: no UTF-8 has this byte."""

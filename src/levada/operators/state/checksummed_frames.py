@@ -25,7 +25,7 @@ import numpy.typing as npt
 import xxhash
 
 from levada.core.array_types import Longs, Words
-from levada.core.checksum_messages import ALTERED
+from levada.core.checksummed_files import ALTERED
 from levada.core.frame import Column, Described, Frame, align_size, frame_of, lay_out
 from levada.core.msgspec_warmup import prepare_structs
 from levada.errors import unreadable

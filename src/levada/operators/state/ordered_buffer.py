@@ -1,6 +1,6 @@
 """Rows that wait, in the order of a column, until their value is due: an instant that a watermark
 reaches (``runtime/task/watermark_buffer``), or a number that a stream reaches
-(``operators/windowed/narrow_count_window``).
+(``operators/windowed/count_window``).
 
 The rows of an epoch are one more part, in order. Due rows are cut off a part in place: the part
 stays unchanged, its ``low`` is the value from which its rows still wait, and it is dropped when

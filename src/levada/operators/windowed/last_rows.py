@@ -29,7 +29,7 @@ from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows.route_rows import gather
 from levada.operators.state import counters
 from levada.operators.state.state_parts import State
-from levada.operators.windowed.count_sequences import Sequences, in_sequences
+from levada.operators.windowed.count_window import Sequences, in_sequences
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns

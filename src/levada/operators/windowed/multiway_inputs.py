@@ -26,8 +26,7 @@ from levada.core.size_thresholds import register
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import Run
-from levada.operators.state.restricted_lookup import LookupKeys
+from levada.operators.state.lsm_runs import LookupKeys, Run
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowing.window_intervals import outer
 from levada.plan.execution import steps as s

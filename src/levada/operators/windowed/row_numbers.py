@@ -30,9 +30,8 @@ from levada.operators.rows.route_rows import key_of
 from levada.operators.state import counters
 from levada.operators.state.numbered_rows import count, count_arrived
 from levada.operators.state.state_parts import State
-from levada.operators.windowed.count_sequences import Sequences, in_sequences
-from levada.operators.windowed.count_window import occurrences
-from levada.operators.windowing import count_axis
+from levada.operators.windowed.count_window import Sequences, in_sequences, occurrences
+from levada.operators.windowing import report_count_bound
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
@@ -52,7 +51,7 @@ def number_rows(node: PlanNode[s.Numbered], inputs: Inputs, env: OperatorContext
     rows = _with_numbers(fresh, before)
     if not step.bag:
         rows = _after_equal(node, state, f"{key}.latest", rows)
-    begin, end = count_axis.reach(rows, node.windows)
+    begin, end = report_count_bound.reach(rows, node.windows)
     return rows.where(begin < end)
 
 
@@ -62,8 +61,8 @@ def _with_numbers(fresh: Sequences, before: Longs) -> Frame:
     q = (before - fresh.starts)[of] + np.arange(1, rows.n + 1)
     last = np.flatnonzero(ends_segment(of, rows[col.least(0)]))
     of_instant = np.cumsum(starts_segment(of, rows[col.least(0)])) - 1
-    times = {col.greatest(0): rows[col.least(0)], col.least(count_axis.LAST): q}
-    return rows.with_(**times, **{col.greatest(count_axis.LAST): q[last][of_instant]})
+    times = {col.greatest(0): rows[col.least(0)], col.least(report_count_bound.LAST): q}
+    return rows.with_(**times, **{col.greatest(report_count_bound.LAST): q[last][of_instant]})
 
 
 def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
@@ -76,7 +75,7 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
     new = order[starts_segment(codes[order])]  # one for each triple, in the order of the codes
     matches = counters.find(state, key, k[first], h[first])
     columns = {}
-    for j, none in ((0, MIN), (count_axis.LAST, 0)):
+    for j, none in ((0, MIN), (report_count_bound.LAST, 0)):
         values = rows[col.least(j)]
         before = np.full(rows.n, none, np.int64)
         before[order[1:]] = values[order[:-1]]
@@ -86,9 +85,9 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
             np.maximum.at(before, new[places], kept[col.least(j)])
         columns[col.earlier(j)] = before
     top = np.zeros(len(node.members), np.int64)
-    np.maximum.at(top, rows["op"], rows[col.greatest(count_axis.LAST)])
+    np.maximum.at(top, rows["op"], rows[col.greatest(report_count_bound.LAST)])
     newest = partial(_newest, node, top)
-    plain = rows.select(("op", col.PLACE, col.least(0), col.least(count_axis.LAST)))
+    plain = rows.select(("op", col.PLACE, col.least(0), col.least(report_count_bound.LAST)))
     counters.insert(state, key, newest(plain.with_(**{col.KEY: k, col.CHECK: h})), newest)
     return rows.with_(**columns)
 
@@ -97,7 +96,10 @@ def _newest(node: PlanNode, top: Longs, many: Frame) -> Frame:
     """Returns the latest row of each triple, if the longest window still contains it: parts are
     merged from the oldest on.
     """
-    end = many[col.least(count_axis.LAST)] + node.windows.range[count_axis.LAST][many["op"]]
+    end = (
+        many[col.least(report_count_bound.LAST)]
+        + node.windows.range[report_count_bound.LAST][many["op"]]
+    )
     many = many.where((end > top[many["op"]]) & node.alive[many["op"]])
     codes, first = group(many[col.KEY], many[col.CHECK])
     at = np.empty(len(first), np.int64)
@@ -110,7 +112,7 @@ def instants(node: PlanNode[s.Instants], inputs: Inputs, env: OperatorContext) -
     (frame,) = inputs
     if frame is None:
         return None
-    last = frame[col.greatest(count_axis.LAST)]
+    last = frame[col.greatest(report_count_bound.LAST)]
     at = np.flatnonzero(ends_segment(frame["op"], last))
     names = [n for n in node.layout.columns() if n != "op"]
     return frame.take(at).select(("op", col.PLACE, *names))

@@ -1,5 +1,5 @@
 """Shared arrangements of stream rows that are a side of several joins
-(``plan/sharing/stream_arrangements``).
+(``plan/sharing/static_arrangements``).
 
     out = new rows x (arrangement before + new rows there)  +  old rows x new rows there
 
@@ -35,7 +35,7 @@ from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.join_pairs import Pairs, batch_pairs
 from levada.operators.state import lsm_runs
-from levada.operators.state.restricted_lookup import LookupKeys
+from levada.operators.state.lsm_runs import LookupKeys
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import route_own_rows
 from levada.operators.windowed.windowed_join import (

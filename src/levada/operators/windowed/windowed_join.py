@@ -34,11 +34,11 @@ from levada.operators.rows.compensation_filter import show_hidden_rows
 from levada.operators.rows.join_pairs import MOST_PAIRS, Pairs, Rows, batch_pairs
 from levada.operators.state import lsm_runs
 from levada.operators.state import retractable_side as settled
-from levada.operators.state.restricted_lookup import LookupKeys
+from levada.operators.state.lsm_runs import LookupKeys
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import route_own_rows
-from levada.operators.windowing import count_axis
+from levada.operators.windowing import report_count_bound
 from levada.operators.windowing.window_intervals import (
     by_weight,
     exact_interval,
@@ -163,20 +163,22 @@ def _side(
 
 def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
     """A superset of the instants, or the numbers, at which each row counts."""
-    by_number = count_axis.has_numbers(table)
-    return count_axis.reach(frame, table) if by_number else outer(frame, layout, table)
+    by_number = report_count_bound.has_numbers(table)
+    return report_count_bound.reach(frame, table) if by_number else outer(frame, layout, table)
 
 
 def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> lsm_runs.Horizons:
     """Returns the instant before which no new row counts; for rows with numbers the number, as far
     as the rows that have arrived here show it.
     """
-    if not count_axis.has_numbers(node.windows):
+    if not report_count_bound.has_numbers(node.windows):
         return env.horizons(node)
     sides = [i for i, layout in enumerate(node.input_layouts) if layout.windows]
     now = max((p.high for i in sides for p in env.state.pieces(f"{node.id}.{i}")), default=0)
     new = [inputs[i] for i in sides]
-    tops = [int(f[col.greatest(count_axis.LAST)].max(initial=0)) for f in new if f is not None]
+    tops = [
+        int(f[col.greatest(report_count_bound.LAST)].max(initial=0)) for f in new if f is not None
+    ]
     return lsm_runs.Horizons(now + 1, max([now, *tops]) + 1)
 
 
@@ -186,8 +188,8 @@ def longest(node: PlanNode[s.Join]) -> int:
 
 
 def _quarter(node: PlanNode[s.Join]) -> int:
-    if count_axis.has_numbers(node.windows):
-        return count_axis.max_run_span(node.windows)
+    if report_count_bound.has_numbers(node.windows):
+        return report_count_bound.max_run_span(node.windows)
     return max_run_span(node.windows.pick(range(len(node.step.windows))))
 
 
@@ -338,8 +340,10 @@ def _counting_rows(node: PlanNode[s.Join], joined: Frame) -> Frame:
     """Outer instants are wider than exact ones for windows on close or in the past, and for
     repeated triples.
     """
-    if count_axis.has_numbers(node.windows):
-        begin, stop = count_axis.exact_interval(joined, node.layout, node.windows, node.newest)
+    if report_count_bound.has_numbers(node.windows):
+        begin, stop = report_count_bound.exact_interval(
+            joined, node.layout, node.windows, node.newest
+        )
         return joined.where(begin < stop)
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):

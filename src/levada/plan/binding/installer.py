@@ -11,10 +11,10 @@ edges.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from levada.core.rdf_terms import Literal
+from levada.core.rdf_terms import Literal, Term
 from levada.plan.binding.edges import (
     Installed,
     Read,
@@ -26,9 +26,7 @@ from levada.plan.binding.edges import (
     look_through,
     outputs_of,
 )
-from levada.plan.binding.leaves import is_static
-from levada.plan.binding.member_timing import Timing
-from levada.plan.binding.recorded_plan import Intern, Template
+from levada.plan.binding.leaves import Timing, is_static
 from levada.plan.binding.required_facets import Needs
 from levada.plan.binding.slot_resolution import slots_of
 from levada.plan.binding.steps import Steps
@@ -41,7 +39,57 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, Key, Numbered
-from levada.plan.sharing.numeric_literals import is_number
+from levada.plan.sharing.parameterize import is_number
+
+# Records the installed operators of a tree, to install them again with other terms.
+#
+# Shapes stay, only constants differ. One pattern over the merge of two streams and static data is
+# eleven operators, and a query has a dozen such patterns. Their shapes follow from the pattern's
+# form and from its reads, not from its names and terms. So a second pattern of a form costs its
+# members, not its planning.
+
+
+Intern = Callable[[Shape, Member], tuple[Shape, int]]
+
+
+@dataclass(slots=True)
+class Template:
+    """The operators of a tree in the order of installation; members refer to inputs by this order.
+
+    ``names``: the names of the last operator's slots.
+    """
+
+    entries: list[tuple[Shape, Member]] = field(default_factory=list)
+    names: tuple[str, ...] = ()
+
+    def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
+        """Records an operator."""
+        self.entries.append((shape, member))
+        return shape, len(self.entries) - 1
+
+    def renew(
+        self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
+    ) -> tuple[Shape, int]:
+        """Installs all operators with these terms; returns the last one's shape and member."""
+        term_at = dict(zip(places, terms, strict=False))
+        made: list[tuple[Shape, int]] = []
+        for i, (shape, member) in enumerate(self.entries):
+            below = tuple(
+                [
+                    (made[at][0], edge)
+                    for at, (_, edge) in zip(member.inputs, shape.inputs, strict=True)
+                ]
+            )
+            if any(a is not b for (a, _), (b, _) in zip(below, shape.inputs, strict=True)):
+                # an input may have another generation than the recorded one
+                shape = replace(shape, inputs=below)
+            inputs = tuple([made[at][1] for at in member.inputs])
+            constants = tuple([None if t is None else term_at[t] for t in member.constants])
+            interned, number = intern(shape, member.with_inputs(inputs, constants))
+            # the topology's own shape compares faster
+            self.entries[i] = (shape if interned.generation else interned, member)
+            made.append((interned, number))
+        return made[-1]
 
 
 class Place(NamedTuple):

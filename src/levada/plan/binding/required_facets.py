@@ -30,7 +30,7 @@ from levada.plan.physical.column_lineage import column_types
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import ALL_PARTITIONS
 from levada.plan.physical.traits import Plain
-from levada.plan.sharing.numeric_literals import is_number
+from levada.plan.sharing.parameterize import is_number
 
 Needs = dict[str, Facet]
 _ALL_FACETS = Facet.ID | Facet.NUM | Facet.TEXT

@@ -16,8 +16,7 @@ from levada.core.event_time import MIN, WindowKind
 from levada.core.expressions import Const, Expression, random
 from levada.core.query_model import Output
 from levada.plan.binding.edges import places_of_windows
-from levada.plan.binding.leaves import Leaf, is_static, leaf, positions
-from levada.plan.binding.member_timing import Timing, by_range
+from levada.plan.binding.leaves import Leaf, Timing, by_range, is_static, leaf, positions
 from levada.plan.binding.required_facets import lift
 from levada.plan.binding.slot_resolution import (
     arranged_sides,

@@ -19,7 +19,7 @@ from levada.core.array_types import Bools, Longs
 from levada.core.event_time import MAX, MIN, WindowKind
 from levada.core.size_thresholds import register
 from levada.plan.execution import steps as s
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 from levada.plan.execution.plan import Consumer, Plan, PlanNode
 from levada.plan.execution.row_layout import Layout
 from levada.plan.execution.window_table import WindowTable

@@ -16,7 +16,6 @@ from levada.core.event_time import WindowKind
 from levada.core.expressions import AggregateFunction, Expression
 from levada.core.frozen import frozen
 from levada.core.query_model import Output
-from levada.plan.execution.join_kinds import Shown
 from levada.plan.execution.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.execution.joins import Arrange as Arrange
 from levada.plan.execution.joins import ArrangeDistinct as ArrangeDistinct
@@ -38,6 +37,7 @@ from levada.plan.execution.joins import Recent as Recent
 from levada.plan.execution.joins import RelaxedStatic as RelaxedStatic
 from levada.plan.execution.joins import RelaxedStream as RelaxedStream
 from levada.plan.execution.joins import ReportJoin as ReportJoin
+from levada.plan.execution.joins import Shown
 from levada.plan.execution.joins import StreamJoin as StreamJoin
 from levada.plan.execution.leaves import Constant as Constant
 from levada.plan.execution.leaves import Entailed as Entailed

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Literal, TypedDict, get_args
 
-from levada.core.durations import parse_duration, parse_time, shown_duration
-from levada.core.event_time import instant
+from levada.core.event_time import instant, parse_duration, parse_time, shown_duration
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
 from levada.plan.logical.ontology_schema import Regime, regime_of

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 from levada.core.expressions import Expression, Var, variables
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 
 if TYPE_CHECKING:
-    from levada.plan.statistics.strategy_request import JoinStrategyRequest
+    from levada.plan.statistics.choose_join_strategy import JoinStrategyRequest
 
 Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from levada.core.expressions import Call, Function, Var
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.physical.build import filter_, join, rename, require, union
 from levada.plan.physical.operators import Op
 from levada.plan.physical.replicated_join import (
@@ -19,9 +19,8 @@ from levada.plan.physical.replicated_join import (
     link_parts,
     linked_join,
 )
-from levada.plan.statistics.choose_join_strategy import TWO, choose
+from levada.plan.statistics.choose_join_strategy import TWO, Chosen, JoinStrategyRequest, choose
 from levada.plan.statistics.input_statistics import problem_of, values_of
-from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
 
 
 def apply_strategy(

@@ -17,18 +17,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from levada.core.expressions import AggregateFunction, Call, Function, Var
+from levada.core.expressions import (
+    AggregateFunction,
+    Call,
+    Expression,
+    Function,
+    Var,
+    random,
+    variables,
+)
 from levada.core.frozen import frozen
 from levada.core.query_model import Form, Output
 from levada.core.stream_facts import StreamFacts as StreamFacts
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical import nodes as a
 from levada.plan.logical.properties import Analysis
 from levada.plan.logical.traversal import children
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.pattern import PatternLowering, Shared
 from levada.plan.lowering.query_levels import Level, LevelQuery, Mode, level_of, top_windows
-from levada.plan.lowering.result_order import find_shown_order
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_incremental, build_reports
 from levada.plan.physical import operators as p
@@ -36,8 +43,61 @@ from levada.plan.physical.column_lineage import time_variables
 from levada.plan.physical.operators import Op
 
 if TYPE_CHECKING:
+    from levada.plan.statistics.choose_join_strategy import JoinStrategyRequest
     from levada.plan.statistics.statistics import Measures
-    from levada.plan.statistics.strategy_request import JoinStrategyRequest
+
+
+# Finds the order of the rows of a difference: the query's ORDER BY, as far as it follows from
+# shown variables.
+#
+# ISTREAM and DSTREAM compare solutions regardless of their order, and hidden variables are not part
+# of a solution. So the first condition on a hidden variable ends the order. Cost: linear in the
+# nodes above the pattern.
+
+
+Keys = tuple[tuple[Expression, bool], ...]
+
+
+def find_shown_order(node: a.Node, names: Collection[str]) -> Keys:
+    """Returns the ORDER BY conditions on top of a pattern that use only shown variables.
+
+    >>> find_shown_order(a.OrderBy(a.Unit(), ((Var("x"), True), (Var("y"), False))), ["x"])
+    ((Var(name='x'), True),)
+    """
+    while isinstance(node, (a.Project, a.Distinct, a.Slice)):
+        node = node.child
+    if not isinstance(node, (a.OrderBy, a.Top)):
+        return ()
+    called = _names_of(node.child, names)
+    keys = []
+    for condition, descending in node.keys:
+        if random(condition) or not all(v in called for v in variables(condition)):
+            break
+        keys.append((_rename(condition, called), descending))
+    return tuple(keys)
+
+
+def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:
+    """Returns the shown name of each variable: itself, or the name that SELECT gives it.
+
+    An example is ``(COUNT(*) AS ?n)``.
+    """
+    called = {name: name for name in names}
+    while isinstance(node, a.Extend):
+        if node.variable in names and isinstance(node.expression, Var):
+            called.setdefault(node.expression.name, node.variable)
+        node = node.child
+    return called
+
+
+def _rename(expression: Expression, called: Mapping[str, str]) -> Expression:
+    match expression:
+        case Var(name):
+            return Var(called[name])
+        case Call(function, args):
+            return Call(function, tuple(_rename(arg, called) for arg in args))
+        case _:
+            return expression
 
 
 @frozen
@@ -90,7 +150,7 @@ def _strategy_request(
     if joins is JoinForm.BINARY:
         return None
     # imported here: other queries do not load it
-    from levada.plan.statistics.strategy_request import JoinStrategyRequest
+    from levada.plan.statistics.choose_join_strategy import JoinStrategyRequest
 
     return JoinStrategyRequest(joins, measures, [on.window for on in query.windows])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys
-from levada.plan.statistics.strategy_request import JoinStrategyRequest
+from levada.plan.statistics.choose_join_strategy import JoinStrategyRequest
 
 WORSE = 1.1  # excess load of the busiest partition from which another key is taken
 

@@ -30,7 +30,7 @@ from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import connected_groups, join_keys, place
 
 if TYPE_CHECKING:
-    from levada.plan.statistics.strategy_request import JoinStrategyRequest
+    from levada.plan.statistics.choose_join_strategy import JoinStrategyRequest
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""

@@ -23,8 +23,7 @@ from itertools import islice
 from levada.core.size_thresholds import register
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member
-from levada.plan.migration.migration import PlanMigration
-from levada.plan.migration.switch_point import switch_instant
+from levada.plan.migration.migration import PlanMigration, switch_instant
 from levada.plan.topology.topology import Topology
 
 AT_ONCE = register(f"{__name__}.AT_ONCE", 64)

@@ -18,12 +18,14 @@ from levada.plan.execution.plan import At
 from levada.plan.execution.shapes import Shape
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, units_of
-from levada.plan.migration.migration import PlanMigration
+from levada.plan.migration.migration import PlanMigration, switch_instant
 from levada.plan.migration.running_migrations import RunningMigration, lower_again
-from levada.plan.migration.switch_point import switch_instant
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
+from levada.plan.sharing.join_orders.running_subjoins import (
+    RunningConjunction,
+    locate_conjunctions,
+    with_places,
+)
 from levada.plan.sharing.pending_queries import Newcomer
 from levada.plan.topology.topology import Topology
 

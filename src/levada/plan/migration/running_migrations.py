@@ -24,12 +24,14 @@ from levada.plan.execution.plan import At
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
-from levada.plan.migration.migration import PlanMigration
-from levada.plan.migration.switch_point import switch_instant
+from levada.plan.migration.migration import PlanMigration, switch_instant
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
+from levada.plan.sharing.join_orders.running_subjoins import (
+    RunningConjunction,
+    locate_conjunctions,
+    with_places,
+)
 from levada.plan.topology.topology import Topology
 
 MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)

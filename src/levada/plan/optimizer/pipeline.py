@@ -22,10 +22,8 @@ from dataclasses import field, replace
 
 from levada.core.frozen import frozen
 from levada.plan.logical.nodes import Query
-from levada.plan.optimizer.rule import Context, Rule
-from levada.plan.optimizer.rule_invariants import verify
-from levada.plan.optimizer.rules.canonical_windows import order_windows
-from levada.plan.optimizer.rules.canonicalize import canonical_order
+from levada.plan.optimizer.rule import Context, Rule, verify
+from levada.plan.optimizer.rules.canonicalize import canonical_order, order_windows
 from levada.plan.optimizer.rules.deduplicate_windows import equal_windows
 from levada.plan.optimizer.rules.entailment import entail_patterns
 from levada.plan.optimizer.rules.filter_pushdown import push_filters

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from levada.core.expressions import AggregateFunction
 from levada.core.query_model import Output
-from levada.plan.execution.join_kinds import Shown
+from levada.plan.execution.joins import Shown
 from levada.plan.logical.nodes import Reporting
 from levada.plan.physical import build, build_reports
 from levada.plan.physical import operators as p

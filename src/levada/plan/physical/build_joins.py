@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from levada.core.expressions import Expression
 from levada.core.rdf_terms import Term
-from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.joins import JoinKind
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op

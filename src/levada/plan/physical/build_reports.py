@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from levada.core.expressions import AggregateFunction, Expression
 from levada.core.query_model import Output, StreamWindow
-from levada.plan.execution.join_kinds import JoinKind
+from levada.plan.execution.joins import JoinKind
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import both_maybe, occur, rename
 from levada.plan.physical.column_lineage import column_type

@@ -26,40 +26,332 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
-from levada.core.expressions import AggregateFunction, Expression
+from levada.core.expressions import AggregateFunction, Call, Const, Expression, Function
 from levada.core.frozen import frozen
-from levada.core.query_model import Output
+from levada.core.query_model import Output, TriplePattern
 from levada.core.rdf_terms import Term
-from levada.plan.execution.join_kinds import JoinKind, Shown
+from levada.plan.execution.joins import JoinKind, Order, Shown, compared_expression
 from levada.plan.execution.row_layout import NOTHING, Facet
-from levada.plan.logical.nodes import Reporting
+from levada.plan.logical.nodes import Alternative, Reporting
 from levada.plan.physical import traits as t
-from levada.plan.physical.joins import AdaptiveJoin as AdaptiveJoin
-from levada.plan.physical.joins import Arrange as Arrange
-from levada.plan.physical.joins import ArrangeDistinct as ArrangeDistinct
-from levada.plan.physical.joins import ArrangeStream as ArrangeStream
-from levada.plan.physical.joins import LinkedJoin as LinkedJoin
-from levada.plan.physical.joins import MultiwayJoin as MultiwayJoin
-from levada.plan.physical.joins import RelaxedStatic as RelaxedStatic
-from levada.plan.physical.joins import RelaxedStream as RelaxedStream
-from levada.plan.physical.leaves import Constant as Constant
-from levada.plan.physical.leaves import CountWindow as CountWindow
-from levada.plan.physical.leaves import Entailed as Entailed
-from levada.plan.physical.leaves import Match as Match
-from levada.plan.physical.leaves import Numbered as Numbered
-from levada.plan.physical.leaves import Recent as Recent
-from levada.plan.physical.leaves import Scan as Scan
-from levada.plan.physical.leaves import Select as Select
-from levada.plan.physical.leaves import Session as Session
-from levada.plan.physical.leaves import Star as Star
-from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
-from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
-from levada.plan.physical.shared_joins import ByWindow as ByWindow
-from levada.plan.physical.shared_joins import Comparison as Comparison
-from levada.plan.physical.shared_joins import Instants as Instants
-from levada.plan.physical.shared_joins import Key as Key
-from levada.plan.physical.shared_joins import Narrow as Narrow
-from levada.plan.physical.shared_joins import Pick as Pick
+from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Traits
+
+# Picks and the operators of relaxed joins below them, by variable names
+# (``plan/sharing/relaxation``).
+
+
+@frozen
+class Key:
+    """A variable that must equal one of these terms.
+
+    ``source``: the inputs that lead from the pick to the pattern with the term, and the position
+    there; () if it is from a condition.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    source: tuple[int, ...]
+
+
+@frozen
+class Comparison:
+    """A comparison of a variable with a constant; comparisons of a variable by the same ``order``
+    are one ``range``.
+    """
+
+    range: int
+    name: str
+    function: Function
+    term: Term
+    order: Order
+
+    @property
+    def condition(self) -> Call:
+        """The comparison as a condition."""
+        return Call(self.function, (compared_expression(self.name, self.order), Const(self.term)))
+
+
+@frozen
+class Pick(t.Traits):
+    """Rows of a shared join that satisfy these conditions and that count in the windows.
+
+    ``rest``: conditions of any other form.
+    """
+
+    keys: tuple[Key, ...]
+    tests: tuple[Comparison, ...]
+    rest: tuple[Expression, ...] = ()
+
+
+@frozen
+class ByWindow(t.Passing):
+    """Rows of a pick with times of each leaf, turned into rows with times of each window
+    (``per_leaf_times``).
+    """
+
+
+@frozen
+class Instants(t.Plain):
+    """The instants of a stream's numbers: one of the numbered rows for each instant."""
+
+
+@frozen
+class Narrow(t.Passing):
+    """Rows of a pick joined by numbers, as rows of the query's own count window.
+
+    The second input has the instants of numbers.
+    """
+
+    @property
+    def has_instants(self) -> bool:
+        """Whether rows come and go with the numbers."""
+        return True
+
+
+# Joins of many inputs in one step, by variable names: stars (``MultiwayJoin``, ``AdaptiveJoin``),
+# chains and circles (``LinkedJoin``), and arrangements that binary joins read (``Arrange``).
+#
+# ``operators`` defines the binary join. These operators replace it (``multiway_join``,
+# ``replicated_join``) or are placed below it (``static_arrangements``), with the same rows.
+
+
+@frozen
+class MultiwayJoin(t.Pairing):
+    """Combined rows of all inputs with equal keys and intersecting intervals, in one step.
+
+    No two inputs share a variable except for the keys. ``raw``: as in a join.
+    """
+
+    keys: tuple[str, ...]
+    raw: tuple[bool, ...]
+
+    def makes_set(self, i: int) -> bool:
+        """Whether the input is raw."""
+        return self.raw[i]
+
+
+@frozen
+class AdaptiveJoin(MultiwayJoin):
+    """A ``MultiwayJoin`` that runs in one step or two at a time, whichever costs less while it
+    runs.
+    """
+
+
+@frozen
+class LinkedJoin(t.Pairing):
+    """Combined rows of all inputs that agree on shared variables, in one step.
+
+    ``shared``: the variables of each input that others have, too. ``copied``: inputs whose rows go
+    to all partitions. The others are partitioned by one of these variables, or there is one such
+    input. ``raw``: as in a join.
+    """
+
+    shared: tuple[tuple[str, ...], ...]
+    raw: tuple[bool, ...]
+    copied: tuple[bool, ...]
+
+    def makes_set(self, i: int) -> bool:
+        """Whether the input is raw."""
+        return self.raw[i]
+
+
+@frozen
+class Arrange(t.Traits):
+    """Static rows kept by ``keys``, which are always bound, for all joins with them."""
+
+    keys: tuple[str, ...]
+
+
+@frozen
+class ArrangeDistinct(Arrange):
+    """An ``Arrange`` for existence tests: equal rows are kept once."""
+
+
+@frozen
+class RelaxedStatic(Arrange):
+    """An ``Arrange`` for relaxed joins, whose queries may want other rows of it."""
+
+
+@frozen
+class ArrangeStream(Arrange):
+    """Rows of streams kept by ``keys``; ``raw`` rows are made a set on the way in."""
+
+    raw: bool
+
+    def makes_set(self, i: int) -> bool:
+        """Whether the rows are raw."""
+        return self.raw
+
+
+@frozen
+class RelaxedStream(ArrangeStream):
+    """An ``ArrangeStream`` for relaxed joins."""
+
+
+# The leaf operators of a query's tree: they read streams, windows and static graphs.
+#
+# ``operators`` describes how they fit in.
+
+
+@frozen
+class Match(Plain):
+    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
+    the default graph).
+
+    ``lifted``: the positions whose variables range over the terms that some ``Pick`` above wants.
+    """
+
+    pattern: TriplePattern
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+    lifted: tuple[int, ...] = ()
+
+
+@frozen
+class Entailed(Plain):
+    """A triple pattern with its alternatives, over a source as in ``Match``; ``alike`` as in
+    ``nodes.Entailed``.
+    """
+
+    pattern: TriplePattern
+    alternatives: tuple[Alternative, ...]
+    alike: tuple[tuple[Term, ...], ...]
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+
+
+@frozen
+class Star(Plain):
+    """Triple patterns of one subject over a stream whose elements are closed: joined within the
+    element, at the intake.
+    """
+
+    patterns: tuple[TriplePattern, ...]
+    stream: str
+
+
+@frozen
+class Scan(Plain):
+    """Columns of a tuple stream, one for each output variable; ``sign``: the column of weights, if
+    any.
+    """
+
+    stream: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    sign: str = ""
+
+
+@frozen
+class Constant(Plain):
+    """VALUES: rows of terms."""
+
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@frozen
+class CountWindow(Counting):
+    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
+    -1 out.
+
+    ``keys``: rows are counted for each value of these variables. ``bag``: rows of tuples, which all
+    count.
+    """
+
+    window: int
+    count: int
+    keys: tuple[str, ...]
+    bag: bool
+
+
+@frozen
+class Numbered(Counting):
+    """All triples (or rows) of a stream with their numbers, in place of a ``CountWindow`` of any
+    length.
+
+    ``bag`` as there. It always reads all variables: its readers must share one axis of numbers, so
+    it exists once.
+    """
+
+    window: int
+    bag: bool
+
+    def reads(self, weighted: bool) -> Facet:
+        """Returns all facets of all variables."""
+        return Facet.ID | Facet.TEXT | Facet.NUM
+
+
+@frozen
+class Recent(Traits):
+    """Each row of a stream, at its instant, with each of the last ``count`` rows of its ``keys``.
+
+    It equals the join of the windows ``now`` and ``window``. Each variable has its ``sources`` in
+    the input, and a flag for the ``past`` row.
+    """
+
+    now: int
+    window: int
+    count: int
+    keys: tuple[str, ...]
+    sources: tuple[str, ...]
+    past: tuple[bool, ...]
+
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """Returns the variable in the input."""
+        return self.sources[variables.index(name)]
+
+
+@frozen
+class Session(Passing):
+    """The rows of a session window: as they come, with weights, or (``ended``) at its end.
+
+    The end of a session follows from the times of all elements of its stream. ``bag``: rows are not
+    repeated, or all count.
+    """
+
+    window: int
+    ended: bool
+    bag: bool
+
+    @property
+    def has_instants(self) -> bool:
+        """Whether rows are taken back at the end of their session."""
+        return not self.ended
+
+    def reads(self, weighted: bool) -> Facet:
+        """Returns identities for a set."""
+        return NOTHING if self.bag else Facet.ID
+
+
+@frozen
+class SubqueryWindow(Passing):
+    """Report rows as content of a window: rows that a sub-query reports at r exist from r on.
+
+    ``level``: the windows of the sub-query. ``weighted``: its changes, with both signs; otherwise
+    elements of a stream.
+    """
+
+    window: int
+    level: tuple[int, ...]
+    weighted: bool
+
+
+@frozen
+class StaticSubplan(Netting):
+    """The answer of a part that reads static data alone, as static rows.
+
+    ``reread_graphs``: the graphs at whose replacement it changes.
+    """
+
+    reread_graphs: tuple[str | None, ...]
+
+
+@frozen
+class Select(Traits):
+    """A triple pattern over rows (s, p, o) of a ``CountWindow``, with their further variables."""
+
+    pattern: TriplePattern
+    beside: tuple[str, ...] = ()
 
 
 @frozen

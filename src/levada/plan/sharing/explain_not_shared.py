@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from levada.core.expressions import Expression, Var, show
 from levada.core.frozen import frozen
 from levada.core.query_model import TriplePattern
-from levada.plan.execution.join_kinds import JoinKind, Order
+from levada.plan.execution.joins import JoinKind, Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.parameterize import is_time_join

@@ -24,8 +24,10 @@ depend on the columns that queries read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from levada.core.expressions import (
     PER_REPORT,
@@ -39,18 +41,114 @@ from levada.core.expressions import (
     variables,
 )
 from levada.core.query_model import TriplePattern
-from levada.core.rdf_terms import XSD, Literal, Term, equals_itself_alone
-from levada.plan.execution.join_kinds import Order
+from levada.core.rdf_terms import MOST_CHARACTERS, STRING, XSD, Literal, Term, equals_itself_alone
+from levada.plan.execution.joins import Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.column_lineage import column_type
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.indexable_ranges import (
-    TURNED,
-    RangePredicate,
-    necessary_range,
-    range_of_condition,
-)
 from levada.plan.sharing.static_arrangements import static_side, with_relaxed_static
+
+# The comparisons that an index can evaluate: a variable with a constant, by an order of values.
+#
+#     value    ``<``, ``>``, ``<=``, ``>=``, ``=`` with a number, or an instant that has a time zone
+#     string   ``?v < "m"``: plain strings, by their characters
+#     tagged   ``STRSTARTS(?v, "a")``: those with a language, too
+#     str      ``STR(?v) < "m"``, ``STRSTARTS(STR(?v), "a")``: the result of STR() for any term
+#     date     ``<`` and similar with an xsd:date without a time zone
+#     local    .. with an xsd:dateTime without one
+#
+# The strings that start with "a" are the range from "a" up to the first string after them. Strings
+# that match REGEX with "^a" start with it, too, so few are tested. Other functions (CONTAINS) and
+# other constants (languages, durations, dates with a zone against dates without) have no such
+# order.
+
+
+TURNED = {
+    Function.LESS: Function.GREATER,
+    Function.GREATER: Function.LESS,
+    Function.LESS_EQUAL: Function.GREATER_EQUAL,
+    Function.GREATER_EQUAL: Function.LESS_EQUAL,
+    Function.EQUAL: Function.EQUAL,
+    Function.SAME_TERM: Function.SAME_TERM,
+}
+"""Comparisons with exchanged sides."""
+_COMPARE = TURNED.keys() - {Function.SAME_TERM}
+_VALUES = {
+    XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
+}
+_BEGINS = re.compile(r"\^([\w:/#@, ;=~%&-]+)(?![*?+{])")
+"""Plain letters at the start of a regular expression, without one before a quantifier."""
+_ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
+
+
+class RangePredicate(NamedTuple):
+    """A condition that puts a variable into a range."""
+
+    name: str
+    order: Order
+    function: Function
+    term: Literal
+
+
+def range_of_condition(part: Expression) -> RangePredicate | None:
+    """Returns a part of a condition as a range, if it is one."""
+    match part:
+        case Call(_, (Const(), Const())):
+            return None
+        case Call(Function.STRSTARTS, (of, Const(Literal() as term))) if _plain(term):
+            return _comparison_range(of, Order.TAGGED, Function.STRSTARTS, term)
+        case Call(function, (Const(Literal() as term), of)) if function in _COMPARE:
+            return range_of_condition(Call(TURNED[function], (of, Const(term))))
+        case Call(function, (of, Const(Literal() as term))) if function in _COMPARE:
+            order = _order(term)
+            if order is Order.STRING and isinstance(of, Var) and function is Function.EQUAL:
+                return None  # a key
+            return None if order is None else _comparison_range(of, order, function, term)
+        case _:
+            return None
+
+
+def necessary_range(part: Expression) -> RangePredicate | None:
+    """Returns a range that a part of a condition implies, if there is one.
+
+    A REGEX that begins with plain letters implies a STRSTARTS with these.
+    """
+    match part:
+        case Call(Function.REGEX, (of, Const(Literal() as term))) if _plain(term):
+            begins = _BEGINS.match(term.lexical)
+            if begins is not None and "|" not in term.lexical:
+                return _comparison_range(of, Order.TAGGED, Function.STRSTARTS, Literal(begins[1]))
+    return None
+
+
+def _comparison_range(
+    of: Expression, order: Order, function: Function, term: Literal
+) -> RangePredicate | None:
+    match of:
+        case Var(name):
+            return RangePredicate(name, order, function, term)
+        case Call(Function.STR, (Var(name),)) if order in (Order.STRING, Order.TAGGED):
+            return RangePredicate(name, Order.STR, function, term)
+        case _:
+            return None
+
+
+def _order(term: Literal) -> Order | None:
+    """Returns the order in which values are compared with a constant; None: there is none for all
+    values.
+    """
+    if _plain(term):
+        return Order.STRING
+    if term.datatype == XSD + "dateTime" and not _ZONED.search(term.lexical):
+        return Order.LOCAL
+    if term.datatype == XSD + "date":
+        return Order.DATE
+    return Order.VALUE if term.datatype in _VALUES else None
+
+
+def _plain(term: Literal) -> bool:
+    return term.datatype == STRING and not term.language
+
 
 _ENDS = (0, 2)  # subject and object
 _PLACED = PER_REPORT | {Function.EVENT_TIME}
@@ -409,3 +507,33 @@ def _with_inputs(
         names = (*op.variables[:-1], *new, op.variables[-1])
     typed = op.typed | {v for v in new if any(v in i.typed for i in inputs)}
     return replace(op, spec=spec or op.spec, inputs=inputs, variables=names, typed=typed)
+
+
+# The test for literals that are numbers by their lexical form.
+#
+# ``"x"^^xsd:integer`` and ``"300"^^xsd:byte`` are not numbers, though they have numeric datatypes.
+# Such a literal equals the same term, by its text and not by a value.
+
+
+_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_DOUBLE = rf"{_DECIMAL}([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
+_BITS = {"long": 64, "int": 32, "short": 16, "byte": 8}
+_FORMS = {
+    **dict.fromkeys(("integer", *_BITS), re.compile(r"[+-]?[0-9]+")),
+    "decimal": re.compile(_DECIMAL),
+    **dict.fromkeys(("double", "float"), re.compile(_DOUBLE)),
+}
+
+
+def is_number(of: Literal) -> bool:
+    """Whether a literal is a number of a numeric datatype.
+
+    >>> [is_number(Literal(text, XSD + "byte")) for text in ("-128", "+7", "128", "1e2", "")]
+    [True, True, False, False, False]
+    """
+    datatype = of.datatype.removeprefix(XSD) if of.datatype.startswith(XSD) else ""
+    form = _FORMS.get(datatype)
+    if form is None or len(of.lexical) > MOST_CHARACTERS or not form.fullmatch(of.lexical):
+        return False
+    bits = _BITS.get(datatype)
+    return bits is None or -(1 << bits - 1) <= int(of.lexical) < 1 << bits - 1

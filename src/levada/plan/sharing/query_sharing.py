@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from levada.plan.binding.installer import Installer
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.execution.plan import QueryPlan
 from levada.plan.lowering.lower import Lowered
 from levada.plan.physical.operators import Op

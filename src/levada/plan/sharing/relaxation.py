@@ -40,15 +40,15 @@ from dataclasses import replace
 from levada.core.event_time import Window
 from levada.core.expressions import Expression, Function, show
 from levada.core.frozen import frozen
+from levada.core.query_model import Output
 from levada.core.rdf_terms import Term
 from levada.plan.binding.slot_resolution import parameterize_expression, resolve_slots
-from levada.plan.execution.join_kinds import Order
+from levada.plan.execution.joins import Order
 from levada.plan.execution.shapes import Member
 from levada.plan.execution.sharing_demand import LOOSE
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.count_window_sharing import ByNumber, join_by_number, narrow_rows
-from levada.plan.sharing.late_compensation import share_report
 from levada.plan.sharing.parameterize import Parameterizer, is_time_join, makes_set
 from levada.plan.sharing.per_leaf_times import (
     as_reported,
@@ -56,7 +56,89 @@ from levada.plan.sharing.per_leaf_times import (
     window_of,
     with_leaf_times,
 )
-from levada.plan.sharing.range_istreams import share_istream
+
+# The sharing of IStreams of the same rows over windows of different ranges.
+#
+#     Emit <- Changes <- Pick <- Join    of a relaxed join; queries differ in windows alone
+#
+# The windows of the queries have the same rows, which begin in all of them at once and end in each
+# at its own instant. So the rows are combined where queries are distinguished
+# (``execution/joins.RangedChanges``), if the windows allow it; the query's times decide that.
+#
+# This applies only to final results: other operators would need each query's rows.
+
+
+def share_istream(op: Op) -> Op:
+    """Returns the results of an IStream of picked rows in the shared form, or unchanged."""
+    if not isinstance(op.spec, p.Emit):
+        return op
+    (changes,) = op.inputs
+    spec = changes.spec
+    if not isinstance(spec, p.Changes) or not _is_netted(changes, spec):
+        return op
+    (below,) = changes.inputs
+    windows = below.windows
+    while isinstance(below.spec, p.Rename):
+        (below,) = below.inputs
+    if not isinstance(below.spec, p.Pick) or windows is None or len(windows) != 1:
+        return op
+    if below.spec.keys or below.spec.tests or below.spec.rest or below.weighted:
+        return op
+    return replace(op, inputs=(replace(changes, spec=replace(spec, ranged=True)),))
+
+
+def _is_netted(op: Op, spec: p.Changes) -> bool:
+    """Whether it is an IStream that remembers ended rows by their shown columns."""
+    return spec.output is Output.ISTREAM and op.weighted and bool(op.variables)
+
+
+# The move of picks above reports: rows that several queries pick from a relaxed join are reported
+# once.
+#
+#     Emit <- Report <- Pick <- Join    from the join on, each row once for each query that wants it
+#     Emit <- Pick <- Report <- Join    once, up to the results
+#
+# A condition commutes with the report of rows that are only added: a row belongs to the query at
+# each report at which it counts, or at none. So queries with equal reports (windows, policy, start)
+# have one report. It keeps a row as long as any of them wants it, with the columns of their
+# conditions. Picked rows then go into the results as (row, cell), where a cell is the set of
+# queries that want it (CQELS Cloud, C32 and C56).
+#
+# This applies to picks by one range. With terms alone few rows belong to several queries, and other
+# conditions would be evaluated again at each report.
+
+
+def share_report(op: Op, below: Op) -> Op | None:
+    """Returns a report of picked rows as picked rows of a report; None: the pick stays below.
+
+    ``below``: the input of the report.
+    """
+    names = []
+    while isinstance(below.spec, p.Rename):
+        names.append(below)
+        (below,) = below.inputs
+    pick = below.spec
+    if not isinstance(op.spec, p.Report) or not isinstance(pick, p.Pick) or not _is_indexed(pick):
+        return None
+    (source,) = below.inputs
+    if op.exchange != (None,) or op.weighted or source.weighted or source.windows is None:
+        return None
+    report = replace(
+        op, inputs=(source,), variables=source.variables, maybe=source.maybe, typed=source.typed
+    )
+    keys = tuple([replace(k, source=(0, *k.source)) if k.source else k for k in pick.keys])
+    shown = replace(
+        below, spec=replace(pick, keys=keys), inputs=(report,), windows=None, stage=op.stage
+    )
+    for name in reversed(names):
+        shown = replace(name, inputs=(shown,), windows=None, stage=op.stage)
+    return shown
+
+
+def _is_indexed(pick: p.Pick) -> bool:
+    """Whether an index finds the rows, and queries may want the same ones."""
+    return len({test.range for test in pick.tests}) == 1 and not pick.rest
+
 
 WHOLE = (
     p.Closure

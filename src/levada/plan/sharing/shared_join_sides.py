@@ -26,7 +26,7 @@ from levada.plan.binding.installer import Installer, reading_of_edge
 from levada.plan.physical.operators import Join, Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Key
-from levada.plan.sharing.stream_arrangements import (
+from levada.plan.sharing.static_arrangements import (
     arrangement_of_side,
     joins_of,
     read_arrangement,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from levada.errors import UsageError, near
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.sharing.regions.regions import Regions
 
 if TYPE_CHECKING:  # checking a query needs none of its operators

@@ -8,9 +8,12 @@ choice does not oscillate. The first choice is binary joins unless another form 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import field
 
+from levada.core.event_time import Window
 from levada.core.frozen import frozen
+from levada.plan.execution.joins import JoinForm
 from levada.plan.statistics.join_cost import (
     BinaryJoin,
     Cost,
@@ -18,6 +21,7 @@ from levada.plan.statistics.join_cost import (
     cost_of_binary_joins,
     cost_of_one_step,
 )
+from levada.plan.statistics.statistics import Measures
 
 GAIN = 1.1  # the first choice needs this gain over binary joins
 LATER_GAIN = 2.0  # a later choice needs this gain over the running form
@@ -121,3 +125,37 @@ def _count_exchanged(two: BinaryJoin | int) -> int:
     return sum(
         _count_exchanged(side) + (moved and not isinstance(side, int)) for side, moved in sides
     )
+
+
+# The requested join form of a query, the statistics of its streams, and the choices so far.
+#
+# It is passed along while a query is lowered.
+
+
+@frozen
+class Chosen:
+    """A choice for a join of these ``parts`` (texts), computed for a number of ``partitions``.
+
+    ``star``: the variable that all parts have; "": there is none.
+    """
+
+    parts: tuple[str, ...]
+    partitions: int
+    choice: Choice
+    star: str = ""
+
+
+@frozen
+class JoinStrategyRequest:
+    """A request for a join form.
+
+    ``form``: the user's option. ``measures``: statistics of streams; None: there are none.
+    ``windows``: the windows of the query. ``chosen``: the choices so far. ``notes``: other choices,
+    a sentence each.
+    """
+
+    form: JoinForm
+    measures: Measures | None = None
+    windows: Sequence[Window] = ()
+    chosen: list[Chosen] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from levada.core.count_text import count_text
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.statistics.choose_join_strategy import TWO, Candidate
-from levada.plan.statistics.strategy_request import Chosen, JoinStrategyRequest
+from levada.plan.statistics.choose_join_strategy import TWO, Candidate, Chosen, JoinStrategyRequest
 
 HEAD = (
     "form",

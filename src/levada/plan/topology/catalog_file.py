@@ -18,8 +18,7 @@ import numpy as np
 from levada.core.array_types import Longs
 from levada.core.stream_facts import StreamFacts
 from levada.errors import unreadable
-from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plan_codec import RECORDS, VALUES, previous_path
+from levada.plan.encoding.plan_codec import RECORDS, VALUES, encode, previous_path, read_file
 from levada.plan.encoding.tag_registry import Registry
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import QueryPlan

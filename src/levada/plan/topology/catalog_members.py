@@ -21,8 +21,7 @@ import numpy as np
 
 from levada.core.array_types import Bools
 from levada.core.size_thresholds import register
-from levada.plan.execution.member_columns import MemberColumns
-from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.member_table import MemberColumns, MemberTable
 from levada.plan.execution.plan import FULL
 from levada.plan.execution.shapes import Member, Shape
 

@@ -23,7 +23,7 @@ from levada.core.gc_control import collection_paused
 from levada.core.names import display_name, is_derived
 from levada.core.stream_facts import StreamFacts
 from levada.plan.binding.installer import Installer
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.execution.plan_delta import PlanChange
 from levada.plan.execution.shapes import Member, Shape
@@ -35,7 +35,7 @@ from levada.plan.lowering.scans import graphs_read
 from levada.plan.migration.migration import PlanMigration
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.join_orders.subjoin_locations import locate_conjunctions, with_places
+from levada.plan.sharing.join_orders.running_subjoins import locate_conjunctions, with_places
 from levada.plan.sharing.pending_queries import Newcomer, settings_of, with_orders
 from levada.plan.sharing.query_sharing import QuerySharing
 from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing

@@ -2,7 +2,7 @@
 
     {"stage": "topology", "queries": ["hot"],
      "nodes": [{"stage": 1, "name": "Join", "inputs": ["Match by 0"], "streams": [], ..}, ..],
-     "edges": [{"producer": "Match", "consumer": "Join", "grouping": "field(0)", "why": ".."}, ..],
+     "edges": [{"producer": "Match", "consumer": "Join", "grouping": "field(0)", "reason": ".."}, ..],
      "tasks": {"http://e/s": null, "stage 1": 2, "output": 1}}
 
 A document written by hand needs only names, stages, streams, edges and tasks. It may state the
@@ -131,7 +131,7 @@ class _Reader:
         if not _GROUPING.fullmatch(grouping):
             hint = "Say local, home, all or field(0,1)."
             raise UsageError(f"{at}: there is no grouping {grouping}.", hint=hint)
-        return SharedEdge(producer, consumer, grouping, self._text(edge, "why", at, due=False))
+        return SharedEdge(producer, consumer, grouping, self._text(edge, "reason", at, due=False))
 
     def _tasks(self, tasks: Any) -> dict[str, int | None]:
         if not isinstance(tasks, dict):

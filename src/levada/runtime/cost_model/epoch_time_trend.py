@@ -8,8 +8,10 @@ epochs. The first epochs of a process load code and fade faster. Times are in ms
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
+from levada.core.frozen import frozen
 from levada.runtime.cost_model.least_squares import Line
 
 KEEP = 0.8
@@ -57,3 +59,132 @@ class EpochTimeTrend:
         """Predicts the time of an epoch with so much work."""
         a, b = self.line()
         return a + b * work
+
+
+# Predicts the time of an epoch, as one task or spread over tasks: the model ``epochs`` for a
+# running plan (BriskStream's rate model, Zhang et al., SIGMOD 2019, section 3, for barriers).
+#
+#     alone   all calls one after the other
+#     apart   reading, spread over readers; then stage after stage, each as long as its fullest core
+#
+# Both times are the CPU time on the critical path. A line over them adds Spark's overhead and the
+# slowdown of cores that work at once (``epoch_time_trend``). Times are in ms. Cost: linear in the
+# stages.
+
+
+@frozen
+class StageLoad:
+    """The load of a stage in an epoch: fixed ms of each partition's call, ms of all rows, and the
+    share of the rows that the fullest partition has.
+    """
+
+    fixed: float
+    rows: float
+    fullest: float = 1.0
+
+
+@frozen
+class Load:
+    """The load of an epoch: ms of reading, and its stages."""
+
+    reading: float
+    stages: tuple[StageLoad, ...]
+
+
+def time_as_one_task(load: Load, partitions: int) -> float:
+    """Predicts the time of an epoch that runs as one task.
+
+    >>> time_as_one_task(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2)
+    17.0
+    """
+    return load.reading + sum(partitions * stage.fixed + stage.rows for stage in load.stages)
+
+
+def time_as_many_tasks(load: Load, partitions: int, cores: int, readers: int) -> float:
+    """Predicts the time of an epoch with a task for each partition and so many readers. The busiest
+    core has the fullest partition, or its share of all.
+
+    >>> time_as_many_tasks(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 2, 1)
+    12.0
+    """
+    waves = math.ceil(partitions / cores)
+    share = 1.0 / min(cores, partitions)
+    return load.reading / max(min(readers, cores), 1) + sum(
+        waves * stage.fixed + stage.rows * max(stage.fullest, share) for stage in load.stages
+    )
+
+
+def over_partitions(load: Load, now: int, partitions: int) -> Load:
+    """Scales a load to another number of partitions. The fullest partition keeps its excess over
+    its share.
+
+    >>> over_partitions(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 4).stages[0].fullest
+    0.3
+    """
+    return replace(
+        load,
+        stages=tuple(
+            replace(stage, fullest=min(stage.fullest * now / partitions, 1.0))
+            for stage in load.stages
+        ),
+    )
+
+
+# Determines the least time between the starts of two epochs. Users may set it; otherwise it is the
+# shortest time that keeps the fixed cost of epochs below half a core.
+#
+# The fixed cost is the CPU time of an epoch without elements: of this process, and of the tasks and
+# Spark's JVM if they run elsewhere. A line over the elements of epochs separates the fixed cost
+# from the cost of elements (``epoch_time_trend``). Times are in ms.
+
+
+SHARE = 0.5
+"""The part of a core that the fixed cost of epochs may take."""
+SHORTEST, LONGEST = 20.0, 1000.0
+FIXED, EACH = 10.0, 0.001
+"""The guess: of an epoch, and of an element."""
+MAX_RATIO = 3.0
+"""An epoch counts as at most so many times its prediction, since something else held it up."""
+FIRST_RATIO = 20.0
+FIRST_EPOCHS = 8
+
+
+@dataclass(slots=True)
+class Interval:
+    """The interval between epochs. ``setting``: the time that a user has set; None: by the cost.
+
+    >>> interval = Interval(None)
+    >>> interval.ms
+    20.0
+    >>> for _ in range(40):
+    ...     interval.learn(1_000, 46.0)
+    >>> round(interval.ms)
+    90
+    >>> Interval(1_000).ms
+    1000.0
+    """
+
+    setting: float | None
+    _cpu: EpochTimeTrend = field(default_factory=lambda: EpochTimeTrend(FIXED, EACH))
+
+    @property
+    def ms(self) -> float:
+        """The least time from the start of an epoch to the start of the next."""
+        if self.setting is not None:
+            return float(self.setting)
+        return min(max(self.cost / SHARE, SHORTEST), LONGEST)
+
+    @property
+    def cost(self) -> float:
+        """The CPU time of an epoch without elements."""
+        return max(self._cpu.line()[0], 0.0)
+
+    @property
+    def measured_cost(self) -> float:
+        """The CPU time of an epoch without elements; 0.0 until an epoch has been measured."""
+        return self.cost if self._cpu.measured else 0.0
+
+    def learn(self, elements: int, cpu: float) -> None:
+        """Records the CPU time of an epoch of so many elements."""
+        ratio = MAX_RATIO if self._cpu.measured >= FIRST_EPOCHS else FIRST_RATIO
+        self._cpu.learn(elements, min(cpu, ratio * max(self._cpu.predict(elements), FIXED)))

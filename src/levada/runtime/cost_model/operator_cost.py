@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.checkpoint.epoch_context import TaskOutcome
-from levada.runtime.cost_model.epoch_time import Load, StageLoad
-from levada.runtime.cost_model.epoch_time_trend import decay_weight
+from levada.runtime.cost_model.epoch_time_trend import Load, StageLoad, decay_weight
 from levada.runtime.cost_model.least_squares import Line
 
 READING = "reading"

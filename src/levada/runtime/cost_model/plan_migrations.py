@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
-from levada.checkpoint.manifest import Manifest
+from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.core.event_time import MIN
 from levada.core.size_thresholds import register
+from levada.plan.logical import nodes as a
 from levada.plan.logical.nodes import Query
 from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger, converge
 from levada.plan.migration.migrate_to_shared import begin_anew
+from levada.plan.migration.migration import reported_until, why_not
 from levada.plan.migration.recover_join_orders import recover_conjunctions
 from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import (
@@ -33,10 +36,39 @@ from levada.plan.migration.running_migrations import (
     finish,
     is_reordering,
 )
-from levada.plan.migration.switch_point import reported_until, why_not
 from levada.plan.sharing.join_orders.running_subjoins import MIN_KEPT_SUBJOINS as MOST_KNOWN
 from levada.plan.topology.topology import Topology
-from levada.runtime.cost_model.query_start import start_of
+
+# Determines where a new query or stream begins: after all event times of its streams.
+
+
+def start_of(query: a.Query, last: Manifest | None, topology: Topology) -> int:
+    """Returns the first event time that counts for a new query: after all event times of its
+    streams.
+    """
+    if last is None:
+        return MIN
+    seen = (seen_in(w.stream, last, topology) for w in query.windows)
+    latest = max(seen, default=MIN)
+    return latest + 1 if latest > MIN else MIN
+
+
+def seen_in(stream: str, last: Manifest, topology: Topology) -> int:
+    """Returns the largest event time of a stream; for a derived stream, the last report with a
+    result of its producer.
+    """
+    maker = topology.streams.made.get(stream)
+    if maker is None:
+        return last.streams.get(stream, StreamRecord()).max_ts
+    return made_by(maker, last, topology)
+
+
+def made_by(maker: str, last: Manifest, topology: Topology) -> int:
+    """Returns the last report with a result of a query that produces a stream."""
+    query = topology.queries.get(maker)
+    began = query is not None and query.since <= last.plan
+    return last.last_reports.get(maker, MIN) if began else MIN
+
 
 MAX_MIGRATIONS = register(f"{__name__}.MAX_MIGRATIONS", 16)
 ROW = "it is a row of a table"
@@ -219,3 +251,35 @@ def _ready(topology: Topology, last: Manifest) -> list[str]:
         if switch.since <= last.plan
         and reported_until(topology.queries[name], watermarks) >= switch.behind
     ]
+
+
+# Feeds measurements up to a manifest back into the planner.
+
+
+def feed_measurements(
+    topology: Topology, last: Manifest | None, regions: Mapping[str, str], partitions: int
+) -> None:
+    """Passes the measurements of the last manifest, the regions of streams and the number of
+    partitions to a topology.
+    """
+    sharing = topology.sharing
+    sharing.sites.of_stream = regions
+    if topology.measures is not None:
+        streams = {} if last is None else last.streams
+        run = {name: (s.triples, s.max_ts) for name, s in streams.items() if s.triples}
+        topology.measures.see(run, partitions)
+    if last is None:
+        return
+    sharing.dear.observe(last.relaxed_joins)
+    sharing.flows.observe(last.join_rows)
+    sharing.rates.observe(
+        last.relaxed_joins, max((s.max_ts for s in last.streams.values()), default=0)
+    )
+    sharing.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
+    sharing.sites.had = partial(_solutions, topology, last)
+
+
+def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:
+    """Returns the recent number of solutions of a query; None: it has none."""
+    totals = last.totals.query_counts(topology.queries.get(name))
+    return None if totals is None else totals[0]

@@ -16,8 +16,7 @@ from levada.core.frozen import frozen
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.spool_registry import Spools
 from levada.runtime.executor import Executor
-from levada.runtime.publication.async_publication import PendingPublication
-from levada.runtime.publication.publication import Publication
+from levada.runtime.publication.publication import PendingPublication, Publication
 from levada.runtime.warmup_executor import all_here
 
 Tell = Callable[[Manifest], None]

@@ -21,14 +21,14 @@ from levada.connectors.config.input_formats import LINES
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, OffsetSplit
 from levada.core.size_thresholds import register
 from levada.runtime.cost_model.admission_control import LinearCost
-from levada.runtime.cost_model.epoch_interval import Interval
-from levada.runtime.cost_model.epoch_time import (
+from levada.runtime.cost_model.epoch_time_trend import (
+    EpochTimeTrend,
+    Interval,
     Load,
     over_partitions,
     time_as_many_tasks,
     time_as_one_task,
 )
-from levada.runtime.cost_model.epoch_time_trend import EpochTimeTrend
 from levada.runtime.cost_model.operator_cost import OperatorCosts, describe_parts, measure_times
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Cost, Pressure, choose
 from levada.runtime.cost_model.smoothing import DecayingMean, numbers

@@ -38,13 +38,10 @@ from levada.plan.sharing.template_instances import add_rows, expect_rows
 from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
-from levada.runtime.cost_model import planner_feedback as seen
-from levada.runtime.cost_model.plan_migrations import PlanMigrations
-from levada.runtime.cost_model.query_start import made_by, seen_in, start_of
+from levada.runtime.cost_model import plan_migrations as seen
+from levada.runtime.cost_model.plan_migrations import PlanMigrations, made_by, seen_in, start_of
 from levada.runtime.driver.stream_progress import carry_over
-from levada.runtime.publication.query_end import check_end, end_of
-from levada.runtime.publication.query_identity import Identities
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.query_lifetime import Identities, Lifetime, check_end, end_of
 from levada.runtime.task.operator_failures import as_failure
 
 

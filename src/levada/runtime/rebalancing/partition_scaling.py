@@ -18,8 +18,7 @@ import numpy as np
 
 from levada.core.array_types import Doubles, Ints
 from levada.plan.execution.key_group_table import GroupTable
-from levada.runtime.rebalancing.partition_classes import Kind
-from levada.runtime.rebalancing.partition_load import Measured
+from levada.runtime.rebalancing.partition_load import Kind, Measured
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 

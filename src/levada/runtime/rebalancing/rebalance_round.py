@@ -13,10 +13,11 @@ where work is done, never its results (Parallel windowed joins, 4.3; W12 to W18,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from levada.checkpoint.rebalance_report import (
+from levada.checkpoint.manifest import (
     DIVIDE,
     GROW,
     MOST_DECIDED,
@@ -29,16 +30,135 @@ from levada.checkpoint.rebalance_report import (
     PartitionLoad,
     RebalanceReport,
 )
-from levada.core.array_types import Doubles
+from levada.core.array_types import Doubles, Longs
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.plan.execution.key_group_table import GroupTable, divide_groups, table_of_partitions
 from levada.runtime.rebalancing.heavy_keys import Step, apply_steps, expected_seconds, steps
-from levada.runtime.rebalancing.key_group_moves import Move, moves, seconds_after, weights_of
-from levada.runtime.rebalancing.partition_classes import Kind, classes
-from levada.runtime.rebalancing.partition_load import Measured, ratio_of
+from levada.runtime.rebalancing.partition_load import Kind, Measured, classes, ratio_of
 from levada.runtime.rebalancing.partition_scaling import degree, spread
-from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Choice
+
+# Selects the groups that a supplier gives away: a set that weighs at most so much.
+#
+# The paper gives one partition-group of some sixty by lot. Here there are 65,536 groups, so a move
+# has as many as necessary. A group that weighs more than the amount stays. So a busy key that is a
+# group by itself is not passed around.
+
+
+def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.Generator) -> Longs:
+    """Chooses the positions of the groups to give away, among those with a weight.
+
+    >>> choose_groups(np.array([5.0, 0.0, 2.0, 4.0, 1.0]), 6.5, "largest", np.random.default_rng(1))
+    array([0, 4])
+    """
+    (there,) = np.nonzero(weights > 0)
+    if choice == Choice.RANDOM:
+        there = rng.permutation(there[weights[there] <= amount])
+        return np.sort(there[np.cumsum(weights[there]) <= amount])
+    order = there[np.argsort(-weights[there], kind="stable")]
+    if choice == Choice.BEST_FIT:
+        return _best_fit(weights, order, amount)
+    return np.sort(_largest(weights, order, amount))
+
+
+def _best_fit(weights: Doubles, order: Longs, amount: float) -> Longs:
+    """Chooses first the group whose weight is nearest to the amount, also above it; then the
+    heaviest that still fit.
+    """
+    off = np.abs(weights[order] - amount)
+    if not len(order) or off.min() >= amount:
+        return np.empty(0, np.int64)
+    first = order[int(off.argmin())]
+    rest = _largest(weights, order[order != first], amount - float(weights[first]))
+    return np.sort(np.append(rest, first))
+
+
+def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:
+    """Chooses the heaviest group that fits, then the heaviest that fits into the rest, and so on;
+    in runs of neighbours, of which there are few.
+    """
+    w = weights[order]
+    taken, at, left = [order[:0]], 0, amount
+    while at < len(order):
+        at += int(np.searchsorted(-w[at:], -left))  # the first that fits
+        fits = int(np.searchsorted(np.cumsum(w[at:]), left, side="right"))
+        if not fits:
+            break
+        taken.append(order[at : at + fits])
+        left -= float(w[at : at + fits].sum())
+        at += fits
+    return np.concatenate(taken)
+
+
+# Decides which partitions give groups to which: one move from each supplier to one consumer a
+# reorganization, so that no supplier gives twice before it is measured again (Parallel windowed
+# joins, W15).
+#
+# The busiest supplier is paired with the idlest consumer. It gives half of their difference, or
+# less: then neither is busier than the mean of both was. The weight of a group is its share of its
+# partition's time, by its part of the arrived work (``Measured.work``). A move is dropped if it
+# relieves the busier of both by less than a twentieth of the mean. So under even loads nothing
+# moves, and nothing moves back.
+
+
+GAIN = 0.05
+"""Of the mean time: what a move must at least bring the busier of its two partitions down by."""
+
+
+class Move(NamedTuple):
+    """The groups that a supplier gives to a consumer, and their weight in seconds an epoch."""
+
+    supplier: int
+    consumer: int
+    groups: Longs
+    seconds: float
+
+
+def weights_of(measured: Measured, table: GroupTable) -> Doubles:
+    """Returns the seconds an epoch of each group: its part of the time of its partition, by work;
+    for a divided group the time in each partition.
+    """
+    parts, work = len(measured.seconds), measured.work
+    for h in table.division.heavy:
+        work[h.group] = measured.divided_work(np.array([h.group]), float(len(h.parts)))
+    whole = np.bincount(table.partition, work, minlength=parts)
+    for h in table.division.heavy:
+        whole[list(h.parts[1:])] += work[h.group]
+    rate = np.divide(measured.seconds, whole, out=np.zeros(parts), where=whole > 0)
+    return np.asarray(work * rate[table.partition])
+
+
+def moves(
+    measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable,
+    options: BalanceOptions,
+) -> list[Move]:  # fmt: skip
+    """Returns the moves of a reorganization. Divided groups stay."""
+    seconds, stays = measured.seconds, np.zeros(table.groups, np.bool_)
+    stays[[h.group for h in table.division.heavy]] = True
+    order = np.argsort(-seconds, kind="stable").tolist()
+    suppliers = [p for p in order if kinds[p] is Kind.SUPPLIER]
+    consumers = [p for p in reversed(order) if kinds[p] is Kind.CONSUMER]
+    decided_moves = []
+    for supplier, consumer in zip(suppliers, consumers, strict=False):
+        rng = np.random.default_rng((options.seed, measured.epoch, supplier))
+        amount = float(seconds[supplier] - seconds[consumer]) / 2
+        (candidates,) = np.nonzero((table.partition == supplier) & ~stays)
+        groups = candidates[choose_groups(weights[candidates], amount, options.choice, rng)]
+        weight = float(weights[groups].sum())
+        busier = max(seconds[supplier] - weight, seconds[consumer] + weight)
+        if len(groups) and seconds[supplier] - busier >= GAIN * seconds.mean():
+            decided_moves.append(Move(supplier, consumer, groups, weight))
+    return decided_moves
+
+
+def seconds_after(seconds: Doubles, decided_moves: Sequence[Move]) -> Doubles:
+    """Returns the expected seconds of each partition after these moves."""
+    out = seconds.copy()
+    for move in decided_moves:
+        out[move.supplier] -= move.seconds
+        out[move.consumer] += move.seconds
+    return out
 
 
 @frozen

@@ -21,7 +21,7 @@ from levada.checkpoint.epoch_context import (
     load_groups,
     load_plan,
 )
-from levada.checkpoint.rebalance_report import RebalanceReport, with_history, with_join_remark
+from levada.checkpoint.manifest import RebalanceReport, with_history, with_join_remark
 from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.rebalancing.partition_load import Round, load_of

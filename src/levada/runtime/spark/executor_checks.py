@@ -29,7 +29,7 @@ import msgspec
 from py4j.protocol import Py4JJavaError
 
 from levada.checkpoint.executor_affinity import executor_here
-from levada.core.checkpoint_facts import FORMAT
+from levada.core.checkpoint_files import FORMAT
 from levada.errors import (
     SHARED,
     CheckpointError,

@@ -57,7 +57,7 @@ from levada.plan.execution.row_layout import Facet, Layout
 from levada.plan.execution.shapes import TO_ALL
 from levada.plan.execution.shared_results import find_shared_results
 from levada.plan.execution.slice_readers import readers_of
-from levada.plan.execution.split_key_copies import Copies
+from levada.plan.execution.splittable_joins import Copies
 from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
 from levada.runtime.placement.send_graph import AT, FROM

@@ -26,12 +26,15 @@ from levada.checkpoint.epoch_context import (
     TaskOutcome,
     load_plan,
     load_setup,
+    text_of,
 )
+from levada.connectors.config.input_formats import DERIVED
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements, elements_of
 from levada.connectors.ingest.lateness import (
     Dead,
     dead_records,
+    future,
     late_records,
     place_of,
     some_reasons,
@@ -44,6 +47,7 @@ from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.ingest.unreadable_messages import read_apart
 from levada.connectors.sources.file_errors import FileFaults
+from levada.connectors.sources.message_headers import MessageHeaders
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.source_reader import FromOutside, SplitContent, headers_of, read
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, Measured
@@ -58,6 +62,8 @@ from levada.operators.matching.scan_rows import constants, match_, scan
 from levada.operators.matching.slot_columns import Chunk
 from levada.operators.matching.star_match import subject_numbers
 from levada.operators.operator_context import OperatorContext
+from levada.operators.operator_registry import evaluate
+from levada.operators.results.result_segments import timed_statements
 from levada.operators.windowing import element_times
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
@@ -67,14 +73,157 @@ from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.task_graph import STATIC
 from levada.runtime.task import gather_static
 from levada.runtime.task.closed_element_check import subjects_of
-from levada.runtime.task.derived_rows import made_config, made_triples, report_times
-from levada.runtime.task.element_accounting import apply_message_headers, count_accounted
 from levada.runtime.task.element_time_broadcast import Times, listed_streams
 from levada.runtime.task.exchange import Exchange
-from levada.runtime.task.ingest_operators import run_ingest_operators
+from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.static_reader import StaticPart, StaticReader
 from levada.runtime.task.static_rows import matching, sum_weights
 from levada.runtime.task.work_note import READING, RECORDS, extra_seconds, note_here
+
+# Evaluates the nodes of stage 0 where rows are read, before any exchange (filters, computed
+# variables).
+
+
+def run_ingest_operators(
+    plan: Plan, env: OperatorContext, exchange: Exchange, node: PlanNode, frame: Frame
+) -> None:
+    """Sends a first node's rows along its edges, through the nodes of stage 0.
+
+    A union in stage 0 is one of static data: it passes on the rows of each input.
+    """
+    for consumer, rows in exchange.along(node, frame):
+        target = plan.nodes[consumer.node]
+        kind = type(target.step)
+        assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
+        work = note_here()
+        before = READING if work is None else work.node
+        if work is not None:
+            work.begin(target.id)
+        try:
+            out = evaluate(target, (rows,), env)
+        except BaseException as error:
+            raise_failure(error, target.id)
+        if work is not None:
+            work.begin(before)
+        if out is not None and out.n:
+            env.pool.spent.hold(target.id, out)
+            run_ingest_operators(plan, env, exchange, target, out)
+
+
+# Accounts for the elements of a reference: each is kept, late, dead or cut, and none is lost.
+#
+# The driver counts the elements of a reference when it cuts it from a file, or a task does before
+# it parses them. Then the task counts the elements whose fate it knows. Different code makes the
+# two counts, so a difference is a bug in one of them. If the driver can only guess (the elements in
+# a document), nothing is compared.
+#
+# In elements of several lines, an unreadable line is dead alone, as a part of its element or all of
+# it. Then as many elements may be missing as there are such lines.
+
+
+def count_accounted(
+    config: StreamConfig, reference: FileSplit, content: Elements | Tuples, messages: int | None
+) -> int:
+    """Counts the elements of the reference with a known fate. ``messages``: the number of messages
+    of the reference, if it has messages.
+    """
+    counted = reference.elements
+    kept = content.n if isinstance(content, Tuples) else content.elements
+    explained = kept + len(content.late) + len(content.dead) - content.alone + content.cut
+    if messages is not None:  # offsets without one are not missing
+        lines = config.element == "line"
+        return counted if lines else counted - messages + explained + content.blank
+    guessed = config.documents and config.element != "document"
+    if guessed or reference.format == DERIVED:
+        return counted
+    if config.element == "document" and not explained and not content.dead:
+        return counted  # without a statement it is no element
+    if config.element != "line":
+        explained += min(max(counted - explained, 0), content.alone)
+    return explained
+
+
+def apply_message_headers(
+    content: Elements | Tuples,
+    messages: Messages | None,
+    beside: MessageHeaders,
+    *,
+    wall: int,
+    ahead: int,
+) -> int:
+    """Adds unreadable offsets and headers to the dead letters. Returns the watermark that the
+    producer declares (MIN: none), if it is at most ``ahead`` of the clock.
+    """
+    for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
+        content.dead.append(Dead(offset, reason, ""))
+    if beside.complete > wall + ahead:
+        content.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
+        return MIN
+    return beside.complete
+
+
+# Reads the results of a query as the triples of a derived stream: the part of tasks.
+#
+#     segments --the query's rows--> solutions --its template--> N-Triples with times --the byte
+#     kernel--> columns
+#
+# As many tasks read an epoch's results of a query as there are segments with them, or one if they
+# are few (``runtime.driver.derived_streams``). The guarantees of one task hold for several:
+#
+# - A report is one element and counts once: a task lists the reports of its triples, and the driver
+#   counts each of them once (``runtime.driver.stream_progress``).
+# - A triple occurs once in a report, for all consumers: rows of several tasks meet behind an
+#   exchange, and equal triples of one time are one occurrence there
+#   (``operators.windowed.deduplicate``), also where they are counted
+#   (``operators.windowing.element_times``). In the totals of a stream (``levada status``) a triple
+#   of
+#   two segments counts twice.
+# - Blank nodes keep their names: a node of the input that passes through remains itself, and a node
+#   of the template differs in every solution, like the published one. Equal-looking nodes of a
+#   report
+#   are numbered through all segments, so such a task also reads the solutions of the segments
+#   before
+#   its own.
+# - The elements of an epoch have no order, and none is late. The completeness of the stream follows
+#   from its producer, not from the elements.
+#
+# Cost: for each triple that of writing and reading a line (about 1 us); for each segment a look at
+# the rows of queries of the shape; if the template has blank nodes, a text for each earlier
+# solution.
+
+
+@lru_cache(maxsize=256)
+def _config(stream: str) -> StreamConfig:
+    return StreamConfig(stream, "", DERIVED, element="report")
+
+
+def made_config(reference: DerivedSplit) -> StreamConfig:
+    """Returns the configuration of a derived stream: elements are reports, the time follows each
+    triple.
+    """
+    return _config(reference.stream)
+
+
+def made_triples(reference: DerivedSplit, context: EpochContext) -> tuple[Triples, FileSplit]:
+    """Returns the triples of the query's reports, and the reference as one to their text."""
+    plan = load_plan(reference.path)
+    text = timed_statements(
+        plan,
+        plan.queries[reference.name],
+        reference.segments,
+        partial(state_files.map_, context.root),
+        reference.before,
+    )
+    triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
+    assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"
+    return triples, reference.text(len(text), DERIVED)
+
+
+def report_times(reference: AnyReference, elements: Elements) -> str:
+    """Returns the reports of the elements of a part, for the driver; "" if it is the only part."""
+    several = isinstance(reference, DerivedSplit) and reference.parts > 1
+    return text_of(elements.times) if several else ""
+
 
 Leaf = TypeVar("Leaf", bound=s.Leaf)
 

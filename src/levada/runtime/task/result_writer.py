@@ -26,7 +26,7 @@ from levada.errors import ExcessError
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.reporting.query_expiry import drop_unreported
+from levada.operators.reporting.due_reports import drop_unreported
 from levada.operators.reporting.result_size import as_solutions
 from levada.operators.reporting.shared_result_cells import same_of, without_cells
 from levada.operators.row_limit import attribute_to_query, check_reports

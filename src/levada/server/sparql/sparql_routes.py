@@ -8,13 +8,18 @@ time, memory and size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl
 
+import pyoxigraph as ox
 from starlette.requests import Request
 from starlette.responses import Response
 
+from levada.connectors.ingest.static_files import StaticFile
+from levada.connectors.serialization.result_formats import Format
 from levada.core.frozen import frozen
+from levada.core.query_model import Form
+from levada.errors import near
 from levada.language.sparql import ast
 from levada.server.app_state import (
     ServerState,
@@ -29,10 +34,142 @@ from levada.server.app_state import (
 from levada.server.checks.check_tasks import Task
 from levada.server.content_negotiation import choose_media_type
 from levada.server.problem_json import Problem
+from levada.server.result_routes import content
 from levada.server.settings import Limits
-from levada.server.sparql.query_process import Ask, answer
-from levada.server.sparql.service_description import description
-from levada.server.sparql.sparql_dataset import check_there, graphs_there, parts
+from levada.server.sparql.graph_content import files_of, lines_of
+from levada.server.sparql.query_process import Ask, Part, answer
+
+# The graphs of queries at ``/sparql``: the static graphs under their names, and the static default
+# graph. The latest answer of each query with CONSTRUCT is the graph ``<urn:levada:QUERY>``.
+#
+# A query reads them as they are at its start. Its process gets a bounded number of bytes of
+# N-Triples.
+
+
+PREFIX = "urn:levada:"
+
+
+def graphs_there(server: ServerState) -> list[str]:
+    """Returns the existing named graphs, static ones first."""
+    now = server.facts.now()
+    static = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
+    made = [name for name, plan in now.plans.items() if plan.form is Form.CONSTRUCT]
+    return [*sorted(static), *(PREFIX + name for name in sorted(made))]
+
+
+def check_there(graphs: Collection[str], there: Sequence[str]) -> None:
+    """Raises ``Problem`` 400 for a graph that does not exist: the server fetches none."""
+    for graph in graphs:
+        if graph not in there:
+            raise Problem(
+                400,
+                f"There is no graph {graph[:200]}, and none is fetched.",
+                hint=near(graph, there),
+                available=list(there[:100]),
+            )
+
+
+def parts(server: ServerState, wanted: Collection[str] | None) -> list[Part]:
+    """Reads the content of these graphs; None for all, and the default graph. Raises ``Problem``
+    400 if they are too large.
+    """
+    most, contents, size = server.settings.limits.sparql_dataset, [], 0
+    names: list[str | None] = [*graphs_there(server)] if wanted is None else [*wanted]
+    static = server.facts.now().setup.static
+    for graph in [None, *names] if wanted is None else names:
+        for lines in _contents(server, static, graph, most - size):
+            size += len(lines)
+            if size > most:
+                raise Problem(
+                    400,
+                    f"These graphs have more than {most:,} bytes.",
+                    hint="Name those that are asked for: FROM, FROM NAMED or named-graph-uri.",
+                )
+            contents.append(Part(graph, lines))
+    return contents
+
+
+def _contents(
+    server: ServerState, static: Sequence[StaticFile], graph: str | None, most: int
+) -> Iterator[bytes]:
+    """Yields the content of a graph: of a static graph a text for each file, since each file has
+    separate blank nodes. Yields only the beginning of a content larger than ``most`` bytes.
+    """
+    for file in files_of(static, graph):
+        blocks, size = [], 0
+        for block in lines_of(file, graph):
+            blocks.append(block)
+            size += len(block)
+            if size > most:
+                break
+        yield b"".join(blocks)
+    if graph is not None and graph.startswith(PREFIX):
+        name = graph.removeprefix(PREFIX)
+        latest = server.archive.latest(name, server.facts.since(name) or 0)
+        if latest is not None:
+            yield content(Format.NT, latest.query, [latest])
+
+
+# The description of ``/sparql`` for programs: SPARQL 1.1 Service Description
+# (https://www.w3.org/TR/sparql11-service-description/).
+
+
+_SD = "http://www.w3.org/ns/sparql-service-description#"
+_TYPE = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+_FORMATS = "http://www.w3.org/ns/formats/"
+_NAMES = {
+    "application/sparql-results+json": "SPARQL_Results_JSON",
+    "application/sparql-results+xml": "SPARQL_Results_XML",
+    "text/csv": "SPARQL_Results_CSV",
+    "text/tab-separated-values": "SPARQL_Results_TSV",
+    "text/turtle": "Turtle",
+    "application/n-triples": "N-Triples",
+    "application/rdf+xml": "RDF_XML",
+    "application/ld+json": "JSON-LD",
+}
+_WRITTEN = {
+    "ttl": ox.RdfFormat.TURTLE,
+    "nt": ox.RdfFormat.N_TRIPLES,
+    "rdf": ox.RdfFormat.RDF_XML,
+    "jsonld": ox.RdfFormat.JSON_LD,
+}
+
+
+def description(endpoint: str, graphs: Sequence[str], gives: Sequence[str], form: str) -> bytes:
+    """Describes a service over these named graphs, serialized as ``form``. ``gives``: its media
+    types.
+
+    >>> text = description("http://e/sparql", ["http://e/g"], ["text/csv"], "nt").decode()
+    >>> "<http://www.w3.org/ns/formats/SPARQL_Results_CSV>" in text, "<http://e/g>" in text
+    (True, True)
+    """
+    service, dataset, default = (ox.BlankNode(name) for name in ("service", "dataset", "default"))
+    triples = [
+        ox.Triple(service, _TYPE, _sd("Service")),
+        ox.Triple(service, _sd("endpoint"), ox.NamedNode(endpoint)),
+        ox.Triple(service, _sd("supportedLanguage"), _sd("SPARQL11Query")),
+        ox.Triple(service, _sd("defaultDataset"), dataset),
+        ox.Triple(dataset, _TYPE, _sd("Dataset")),
+        ox.Triple(dataset, _sd("defaultGraph"), default),
+        ox.Triple(default, _TYPE, _sd("Graph")),
+    ]
+    for media in gives:
+        if media in _NAMES:
+            name = ox.NamedNode(_FORMATS + _NAMES[media])
+            triples.append(ox.Triple(service, _sd("resultFormat"), name))
+    for at, graph in enumerate(graphs):
+        node = ox.BlankNode(f"graph{at}")
+        triples += [
+            ox.Triple(dataset, _sd("namedGraph"), node),
+            ox.Triple(node, _TYPE, _sd("NamedGraph")),
+            ox.Triple(node, _sd("name"), ox.NamedNode(graph)),
+        ]
+    return ox.serialize(triples, format=_WRITTEN[form]) or b""
+
+
+def _sd(name: str) -> ox.NamedNode:
+    return ox.NamedNode(_SD + name)
+
 
 FORM, DIRECT = "application/x-www-form-urlencoded", "application/sparql-query"
 SOLUTIONS = {

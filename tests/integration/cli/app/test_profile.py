@@ -12,10 +12,9 @@ import pytest
 from rich.console import Console
 
 from levada import Engine
-from levada.cli.app.profile.measure_profile import profile
+from levada.cli.app.profile.measure_profile import TimedEngine, profile
 from levada.cli.app.profile.profile import Cost, Edge, Profile
 from levada.cli.app.profile.recorder import Recorder
-from levada.cli.app.profile.timed_tasks import TimedEngine
 from levada.cli.app_builder import CommandArguments, assemble
 from levada.cli.main import main
 from levada.cli.profile.show_profile import print_tables

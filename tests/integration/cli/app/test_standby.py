@@ -22,8 +22,8 @@ from levada.checkpoint.leadership.heartbeat import (
     read_standbys,
     write_pulse,
 )
+from levada.cli.app.run_app import await_turn, check_same, take_turn
 from levada.cli.app.signals import Stopped
-from levada.cli.app.standby import await_turn, check_same, take_turn
 from levada.cli.run import Mode
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry

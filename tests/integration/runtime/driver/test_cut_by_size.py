@@ -17,13 +17,7 @@ import pytest
 from levada.checkpoint.leadership.rollback import rollback
 from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources import (
-    element_boundaries,
-    file_splits,
-    file_splitter,
-    fingerprint,
-    source_reader,
-)
+from levada.connectors.sources import file_splits, file_splitter, fingerprint, source_reader
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.fingerprint import Fingerprint
 from levada.connectors.sources.splits import FileSplit
@@ -45,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(file_splitter, "_LEAST_WINDOW", 600)
     for module in (file_splitter, file_splits):
         monkeypatch.setattr(module, "WINDOW", 3000)
-    for module in (file_splitter, element_boundaries):
+    for module in (file_splitter, file_splitter):
         monkeypatch.setattr(module, "LOOKS", (60, 400))
     monkeypatch.setattr(fingerprint, "BLOCK", 256)
     return monkeypatch

@@ -9,7 +9,7 @@ import pytest
 from levada.cli.app.app_file import App, Options
 from levada.cli.app.run_app import EPOCH_WITH_FILES, _epoch
 from levada.engine.engine import Engine
-from levada.runtime.cost_model.epoch_interval import LONGEST, SHORTEST, Interval
+from levada.runtime.cost_model.epoch_time_trend import LONGEST, SHORTEST, Interval
 
 
 def learned(fixed: float, each: float, sizes: tuple[int, ...]) -> Interval:

@@ -27,8 +27,8 @@ from levada.engine.engine import Engine
 from levada.engine.engine_driver import Driver
 from levada.engine.epoch_loop import EpochLoop
 from levada.errors import OvertakenError, SinkError
-from levada.runtime.publication import async_publication
-from levada.runtime.publication.async_publication import PendingPublication, PublicationThread
+from levada.runtime.publication import publication
+from levada.runtime.publication.publication import PendingPublication, PublicationThread
 from support.async_publication import overlapping
 from support.fault_injection import Fate, published
 from support.loop_steps import LoopSteps, loop_of
@@ -367,8 +367,8 @@ def test_few_results_stay_with_the_loop(tmp_path: Path, monkeypatch: pytest.Monk
         return write(*given)
 
     monkeypatch.setattr(sink, "publish", publish)
-    least = async_publication.MIN_ASYNC_BYTES
+    least = publication.MIN_ASYNC_BYTES
     with overlapping():
-        monkeypatch.setattr(async_publication, "MIN_ASYNC_BYTES", least)
+        monkeypatch.setattr(publication, "MIN_ASYNC_BYTES", least)
         journal_run(data, tmp_path / "root", sink)
     assert threads == {"levada loop"}

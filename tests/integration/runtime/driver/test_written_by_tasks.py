@@ -14,7 +14,6 @@ from levada.connectors.sinks.file_sink import FileSink, Roll
 from levada.errors import SinkError
 from levada.runtime.executor import Job, LocalExecutor
 from levada.runtime.publication import distributed_writes
-from levada.runtime.task import write_results
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]"
 QUERIES = {
@@ -63,7 +62,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     jobs: list[int] = []
 
     def count(self: Any, job: Job) -> list[bytes]:
-        if job.functions == write_results.FUNCTIONS:
+        if job.functions == distributed_writes.FUNCTIONS:
             jobs.append(len(job.payloads))
         return run(self, job)
 
@@ -101,7 +100,7 @@ def test_held_back_epochs_are_one_file(stream: Path, tmp_path: Path, request: An
 def test_a_host_that_does_not_see_the_folder(
     stream: Path, tmp_path: Path, tasks: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_results, "mark_of", lambda out: "another")
+    monkeypatch.setattr(distributed_writes, "mark_of", lambda out: "another")
     found = written(stream, tmp_path / "tasks", Format.CSV)
     assert len(tasks()) == 1, "it is asked once"
     monkeypatch.undo()

@@ -22,7 +22,7 @@ from levada.checkpoint.key_group_tables import name_of
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.send_graph_options import USUAL
 from levada.cli.main import main
-from levada.core.checkpoint_facts import facts_of
+from levada.core.checkpoint_files import facts_of
 from levada.core.frame import Frame
 from levada.core.key_groups import group_of
 from levada.engine.placement.measured_send_graph import read_group_send_graph, read_send_graph

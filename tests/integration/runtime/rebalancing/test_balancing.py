@@ -18,8 +18,7 @@ from levada.checkpoint.epoch_context import (
     column_of,
     load_groups,
 )
-from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import RebalanceReport
+from levada.checkpoint.manifest import Manifest, RebalanceReport
 from levada.cli.main import main
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status

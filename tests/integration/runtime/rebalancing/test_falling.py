@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.epoch_context import EpochContext, TaskOutcome
-from levada.checkpoint.manifest import Manifest
-from levada.checkpoint.rebalance_report import RebalanceReport
+from levada.checkpoint.manifest import Manifest, RebalanceReport
 from levada.engine.engine import Engine
 from levada.runtime.rebalancing.rebalancer import Balancing
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions

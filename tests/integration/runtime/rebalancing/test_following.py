@@ -12,9 +12,9 @@ from levada.checkpoint.executor_affinity import ExecutorAffinity
 from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
 from levada.plan.execution.key_group_table import deal_round_robin
+from levada.runtime.cost_model import partition_count
+from levada.runtime.cost_model.partition_count import FEWER, MORE, ExecutorCoreTracker
 from levada.runtime.executor import Job, LocalExecutor
-from levada.runtime.rebalancing import executor_core_tracking
-from levada.runtime.rebalancing.executor_core_tracking import FEWER, MORE, ExecutorCoreTracker
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
@@ -67,8 +67,8 @@ def partitions(told: list[Manifest]) -> list[int]:
 
 
 def test_partitions_follow_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_core_tracking, "MORE", 0)
-    monkeypatch.setattr(executor_core_tracking, "FEWER", 0)
+    monkeypatch.setattr(partition_count, "MORE", 0)
+    monkeypatch.setattr(partition_count, "FEWER", 0)
     told, sink = run(tmp_path, partitions="cores", master="spark://nowhere:7077")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
     assert [m.executors.cores for m in told[:9] if m.executors] == list(CORES)

@@ -11,7 +11,12 @@ import pytest
 
 from levada.core.cache_folder import cache_folder
 from levada.errors import JavaError
-from levada.runtime.spark.find_java import find_java, java_version, parse_version, write_wrapper
+from levada.runtime.spark.spark_settings import (
+    find_java,
+    java_version,
+    parse_version,
+    write_wrapper,
+)
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from levada.connectors.config.input_formats import format_of
 from levada.connectors.config.stream_config import StreamConfig
-from levada.core.durations import parse_duration, parse_time
+from levada.core.event_time import parse_duration, parse_time
 from levada.errors import UsageError
 
 

@@ -9,14 +9,18 @@ import pytest
 from levada.connectors.ingest.parse.ntriples import parse
 from levada.core.event_time import MIN
 from levada.core.stream_facts import StreamFacts
-from levada.engine.name_scope import NameScope
+from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest
 from levada.kernels.keyed.pattern_match import NEXT
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.matching import pattern_match, pattern_table
-from levada.operators.matching.pattern_match import PatternTable, distinct_records
-from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.matching import pattern_table
+from levada.operators.matching.pattern_table import (
+    Patterns,
+    PatternTable,
+    distinct_records,
+    patterns_of,
+)
 from levada.operators.matching.scan_rows import match_
 from levada.operators.matching.slot_columns import Chunk
 from levada.plan.execution import steps as s
@@ -76,8 +80,8 @@ def test_they_are_the_same(plan: Plan) -> None:
 @pytest.mark.parametrize("alike", [False, True])
 def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
     records = np.array([[1, 2, 0, 0, 0, 0, 3, 0], [5, 6, 0, 0, 0, 0, 3, 0]] * 3, np.int64)
-    mixtures = np.zeros(6, np.uint64) if alike else pattern_match.mix_record(records)
-    with patch.object(pattern_match, "mix_record", lambda _: mixtures):
+    mixtures = np.zeros(6, np.uint64) if alike else pattern_table.mix_record(records)
+    with patch.object(pattern_table, "mix_record", lambda _: mixtures):
         found, number = distinct_records(records)
     assert len(found) == 2 and (found[number] == records).all()
     assert PatternTable.from_records(found).n == 2

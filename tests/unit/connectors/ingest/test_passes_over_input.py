@@ -13,7 +13,7 @@ import pytest
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.parse import ntriples
-from levada.connectors.ingest.parse.interpreted_parser import COLD
+from levada.connectors.ingest.parse.ntriples import COLD
 from levada.connectors.sources import file_splitter, read_split, source_reader
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.splits import FileSplit

@@ -18,7 +18,7 @@ from levada.connectors.serialization.decode_terms import (
     json_terms,
     tsv_values,
 )
-from levada.connectors.serialization.serialize_rows import csv_value, json_term, tsv_value
+from levada.connectors.serialization.serialize import csv_value, json_term, tsv_value
 from levada.core.rdf_terms import XSD, Blank, Iri, Literal, parse_term
 
 INTEGER = f"^^<{XSD}integer>"

@@ -14,17 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.serialization.serialize import (
+    MAX_LOOPED_ROWS,
     Batch,
     Format,
     csv,
     few_lines,
     heading,
+    json_term,
     lines,
     many_lines,
     ndjson,
     tsv,
 )
-from levada.connectors.serialization.serialize_rows import MAX_LOOPED_ROWS, json_term
 from levada.core.query_model import Form
 from levada.core.rdf_terms import XSD
 from levada.core.text_columns import join_lines

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources.element_boundaries import LOOKS, _begin, boundary, cuts_by_size
+from levada.connectors.sources.file_splitter import LOOKS, _begin, boundary, cuts_by_size
 from levada.connectors.sources.read_split import end_lines
 from levada.core.array_types import Bytes
 from levada.kernels.text.line_boundaries import cut_elements

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.connectors.ingest.parse.literal_values import event_time
-from levada.core.durations import parse_time
-from levada.core.event_time import MAX, MIN
+from levada.core.event_time import MAX, MIN, parse_time
 from levada.core.rdf_terms import XSD, Literal
 from levada.errors import UsageError
 from levada.kernels.text.byte_ops import PAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from levada.connectors.config.kafka_config import KafkaConfig
-from levada.connectors.sources.kafka.sasl import authenticate
+from levada.connectors.sources.kafka.broker_connection import authenticate
 from levada.connectors.sources.kafka.wire_protocol import BrokerError
 
 # RFC 7677, 3

@@ -17,7 +17,7 @@ from levada.kernels.keyed.bucket_layout import avalanche
 from levada.operators.state import lsm_runs
 from levada.operators.state.checksummed_frames import unpack_checked
 from levada.operators.state.key_ranges import Range
-from levada.operators.state.run import range_of, row_bytes
+from levada.operators.state.lsm_runs import range_of, row_bytes
 from levada.operators.state.state_parts import Bounded, State
 
 FILES: dict[str, bytes] = {}

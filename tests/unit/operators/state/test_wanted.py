@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.kernels.keyed.bucket_layout import avalanche
-from levada.operators.state import checksummed_frames, lsm_runs, restricted_lookup
+from levada.operators.state import checksummed_frames, lsm_runs
 from levada.operators.state.checksummed_frames import CheckedFrames, unpack_checked
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.restricted_lookup import LookupKeys, restrict_run
-from levada.operators.state.run import Run, open_
+from levada.operators.state.lsm_runs import LookupKeys, Run, open_, restrict_run
 from levada.operators.state.state_parts import Bounded, Head, State
 
 GROUPS = 64
@@ -109,9 +108,9 @@ def test_as_of_the_run_as_it_is(
 ) -> None:
     now = 40 * len(epochs)
     with (
-        patch.object(restricted_lookup, "MAX_WHOLE_RUN_ROWS", 0),
-        patch.object(restricted_lookup, "MAX_ROWS_PER_KEY", 0),
-        patch.object(restricted_lookup, "MOSTLY", 2.0),
+        patch.object(lsm_runs, "MAX_WHOLE_RUN_ROWS", 0),
+        patch.object(lsm_runs, "MAX_ROWS_PER_KEY", 0),
+        patch.object(lsm_runs, "MOSTLY", 2.0),
         patch.object(checksummed_frames, "MIN_BLOCKWISE_BYTES", 64 if small else 1 << 17),
         patch.object(checksummed_frames, "BLOCK", 6 if small else 13),
     ):  # fmt: skip

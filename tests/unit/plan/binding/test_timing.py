@@ -3,7 +3,7 @@
 from levada.core.event_time import WindowKind
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.binding.member_timing import STATIC, Timing
+from levada.plan.binding.leaves import STATIC, Timing
 from levada.plan.logical.nodes import Query
 from levada.plan.logical.query_options import QueryOptions
 

@@ -32,9 +32,16 @@ from levada.core.stream_facts import StreamFacts
 from levada.errors import CheckpointError
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.encoding import document, plan_codec
-from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plan_codec import RECORDS, STEPS, VALUES, encode_plan, read_plan
+from levada.plan.encoding import plan_codec
+from levada.plan.encoding.plan_codec import (
+    RECORDS,
+    STEPS,
+    VALUES,
+    encode,
+    encode_plan,
+    read_file,
+    read_plan,
+)
 from levada.plan.encoding.tag_registry import Registry
 from levada.plan.execution.member_table import MemberTable
 from levada.plan.execution.plan import Plan
@@ -282,7 +289,7 @@ def test_a_small_file_is_no_huge_plan(path: Path) -> None:
     blocks = [(0, 1 << 40, [msgspec.Raw(msgspec.msgpack.encode(["a"]))])]
     head = msgspec.msgpack.encode(([("variable", ["name"])], blocks, []))
     body = len(head).to_bytes(8, "little") + head + bytes(-len(head) % 8)
-    start = document.MAGIC + document.VERSION.to_bytes(2, "little") + bytes(8)
+    start = plan_codec.MAGIC + plan_codec.VERSION.to_bytes(2, "little") + bytes(8)
     path.write_bytes(resealed(start + body))
     with pytest.raises(CheckpointError, match="a column of another length"):
         read_file(path, Var, plan_codec._PLANS)

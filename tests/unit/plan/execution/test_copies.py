@@ -13,7 +13,7 @@ from levada.plan.execution.key_group_table import (
     deal_round_robin,
     divide_groups,
 )
-from levada.plan.execution.split_key_copies import Copies
+from levada.plan.execution.splittable_joins import Copies
 
 JOIN, OTHER = 7, 8
 

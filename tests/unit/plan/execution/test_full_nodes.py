@@ -14,8 +14,7 @@ from levada.core.event_time import MIN
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.operators.matching import pattern_table
-from levada.operators.matching.pattern_match import PatternTable
-from levada.operators.matching.pattern_table import Patterns, patterns_of
+from levada.operators.matching.pattern_table import Patterns, PatternTable, patterns_of
 from levada.operators.rows.predicate_groups import Form, group_predicates, number_forms
 from levada.operators.rows.predicate_index import PredicateIndexReader
 from levada.plan.execution import plan as sealed

@@ -7,8 +7,7 @@ from random import Random
 import numpy as np
 
 from levada.core.rdf_terms import Iri, Literal
-from levada.plan.execution.member_columns import MemberColumns
-from levada.plan.execution.member_table import MemberTable
+from levada.plan.execution.member_table import MemberColumns, MemberTable
 from levada.plan.execution.shapes import Member
 
 TERMS = (None, Iri("e:a"), Iri("e:b"), Literal("a"), Literal("1"))

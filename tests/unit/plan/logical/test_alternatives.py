@@ -5,7 +5,6 @@ from __future__ import annotations
 from levada.core.expressions import Var
 from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import Iri, Literal, Term
-from levada.plan.logical.entailment_alternatives import alternatives
 from levada.plan.logical.ontology_schema import (
     DOMAIN,
     INVERSE,
@@ -17,6 +16,7 @@ from levada.plan.logical.ontology_schema import (
     Regime,
     Schema,
 )
+from levada.plan.optimizer.rules.entailment import alternatives
 
 X, Y, P = Var("x"), Var("y"), Var("p")
 A, B = Iri("A"), Iri("B")

@@ -13,7 +13,7 @@ from levada.core.rdf_terms import Iri
 from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.print_physical import show_operators

@@ -7,7 +7,7 @@ from levada.core.query_model import Output
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.logical import nodes as a
-from levada.plan.lowering.result_order import find_shown_order
+from levada.plan.lowering.lower import find_shown_order
 
 CLAUSE = "FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT2S STEP PT1S]"
 

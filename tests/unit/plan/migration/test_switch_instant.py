@@ -16,7 +16,7 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.execution.plan import QueryPlan, QuerySettings
 from levada.plan.logical.nodes import Query
-from levada.plan.migration.switch_point import UNBOUNDED, reported_until, switch_instant, why_not
+from levada.plan.migration.migration import UNBOUNDED, reported_until, switch_instant, why_not
 from levada.plan.optimizer.pipeline import optimize
 from levada.testing.compare import same
 from levada.testing.reference import evaluate

@@ -13,8 +13,7 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.logical.nodes import Query
 from levada.plan.logical.print_logical import show_node
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.rule_invariants import verify
+from levada.plan.optimizer.rule import Context, verify
 
 NOTHING = Context()
 WINDOWS = " ".join(f"FROM NAMED WINDOW :{w} ON :s [RANGE PT4S STEP PT2S]" for w in "wx")

@@ -9,7 +9,7 @@ from pairs import NOTHING, asked, check, check_same
 
 from levada.core.expressions import Var
 from levada.core.query_model import Output
-from levada.plan.lowering.result_order import find_shown_order
+from levada.plan.lowering.lower import find_shown_order
 from levada.plan.optimizer.rules.top_n import merge_slices
 
 GROUP = "WINDOW :w { ?s :p ?v }"

@@ -12,8 +12,7 @@ from levada.language.translate.cql.translate import translate_cql
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer import pipeline
 from levada.plan.optimizer.pipeline import OPTIONAL, RULES, disable_rules, optimize, trace_rules
-from levada.plan.optimizer.rule import Context, Rule
-from levada.plan.optimizer.rule_invariants import is_well_formed, verify
+from levada.plan.optimizer.rule import Context, Rule, is_well_formed, verify
 
 GROUP = """WINDOW :w { ?s :p ?v . ?s :q ?x } WINDOW :x { ?s :r ?y } VALUES ?a { 1 } MINUS { }
 { SELECT ?v { ?v :a ?b } ORDER BY ?b LIMIT 3 } FILTER(?v > 1 && ?x > 2)"""

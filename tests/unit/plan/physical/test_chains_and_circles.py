@@ -7,7 +7,7 @@ import pytest
 from levada.core.stream_facts import StreamFacts
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.join_kinds import JoinForm
+from levada.plan.execution.joins import JoinForm
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
 from levada.plan.optimizer.pipeline import optimize

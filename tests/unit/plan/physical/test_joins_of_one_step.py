@@ -8,7 +8,7 @@ from levada.core.stream_facts import StreamFacts
 from levada.errors import UsageError
 from levada.language import parse
 from levada.language.translate.sparql.translate import translate
-from levada.plan.execution.join_kinds import JoinForm, join_form_of
+from levada.plan.execution.joins import JoinForm, join_form_of
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.lowering.lower import lower
 from levada.plan.optimizer.pipeline import optimize

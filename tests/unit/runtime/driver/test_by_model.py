@@ -12,9 +12,9 @@ import pytest
 from levada.checkpoint.epoch_context import TaskOutcome
 from levada.checkpoint.manifest import Resized
 from levada.connectors.sources.splits import FileSplit
-from levada.runtime.cost_model import partition_count_model
+from levada.runtime.cost_model import partition_count
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD
-from levada.runtime.cost_model.partition_count_model import (
+from levada.runtime.cost_model.partition_count import (
     EpochSample,
     PartitionCountModel,
     merge_decisions,
@@ -120,7 +120,7 @@ def test_nothing_changes_where_there_is_little_to_win_or_little_is_known() -> No
     world.run(300)
     assert world.decided == []
     early = World(8.0, 0.0001)
-    early.run(partition_count_model.SURE)
+    early.run(partition_count.SURE)
     assert early.decided == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from levada.checkpoint.manifest import UnpublishedResults
-from levada.runtime.publication.file_rolling import is_due
+from levada.runtime.publication.relation_files import is_due
 
 HOUR = 3_600_000
 HELD = [UnpublishedResults(1, 1, [], {}, 100 * HOUR, 7)]

@@ -7,9 +7,8 @@ import pytest
 
 from levada.core.array_types import Doubles
 from levada.plan.execution.key_group_table import GroupTable, table_of_partitions
-from levada.runtime.rebalancing.key_group_moves import GAIN, Move, moves, seconds_after, weights_of
-from levada.runtime.rebalancing.partition_classes import Kind
-from levada.runtime.rebalancing.partition_load import Measured
+from levada.runtime.rebalancing.partition_load import Kind, Measured
+from levada.runtime.rebalancing.rebalance_round import GAIN, Move, moves, seconds_after, weights_of
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 GIVES, NEUTRAL, TAKES = Kind.SUPPLIER, Kind.NEUTRAL, Kind.CONSUMER

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.rebalancing.group_selection import choose_groups
+from levada.runtime.rebalancing.rebalance_round import choose_groups
 from levada.runtime.rebalancing.rebalancing_options import Choice
 
 WEIGHTS = st.lists(st.integers(0, 50), max_size=40).map(lambda w: np.array(w, np.float64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.runtime.rebalancing.partition_classes import Kind, classes
+from levada.runtime.rebalancing.partition_load import Kind, classes
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 F = np.array([0.0, 0.009, 0.01, 0.5, 0.51, 1.0])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from levada.checkpoint.rebalance_report import MOST_DECIDED, RebalanceReport, with_history
+from levada.checkpoint.manifest import MOST_DECIDED, RebalanceReport, with_history
 from levada.core.array_types import Doubles
 from levada.core.key_groups import group_of
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin, table_of_partitions

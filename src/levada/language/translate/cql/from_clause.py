@@ -23,12 +23,13 @@ window and no event time. Cost: linear in the text with its views expanded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from levada.core.count_text import count_text
 from levada.core.event_time import Window, WindowKind
+from levada.core.expressions import Expression, Var
 from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
@@ -47,17 +48,72 @@ from levada.language.cql.ast import (
     WindowSpec,
     WindowWord,
 )
-from levada.language.translate.cql.columns_by_position import (
-    Typed,
-    rename,
-    widen_columns,
-    wider_types,
-)
+from levada.language.translate.cql.expressions import cast
 from levada.language.translate.cql.scope import Columns, suggest_column
 from levada.language.translate.cql.select import Leaf, Named, SelectBlock, one_group
 from levada.plan.logical import nodes
 from levada.plan.logical.properties import Analysis
 from levada.plan.logical.query_options import QueryOptions
+
+# Matches columns by position: those of a view with the names of its schema, those of both sides of
+# a Union or Except with the names of the left side.
+#
+# An Integer beside a Float becomes a Float; other types must be equal. Cost: linear in the columns.
+
+
+Typed = tuple[tuple[str, LiteralType], ...]
+"""Columns: their names and types, in order."""
+
+_NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
+
+
+def wider_types(
+    left: Sequence[LiteralType], right: Sequence[LiteralType]
+) -> list[LiteralType] | None:
+    """Returns the types that hold the values of both sides, column by column.
+
+    None: some column has no such type, or one side has more columns.
+
+    >>> wider_types([LiteralType.INTEGER], [LiteralType.DOUBLE])
+    [<LiteralType.DOUBLE: 'double'>]
+    """
+    if len(left) != len(right):
+        return None
+    pairs = list(zip(left, right, strict=True))
+    if any(a != b and {a, b} != _NUMBERS for a, b in pairs):
+        return None
+    return [a if a == b else LiteralType.DOUBLE for a, b in pairs]
+
+
+def widen_columns(node: nodes.Node, columns: Typed, wanted: Typed) -> nodes.Node:
+    """Returns the columns of a node under the names of ``wanted``, with its types."""
+    pairs = enumerate(zip(columns, wanted, strict=True))
+    casts = {i: kind for i, ((_, column_type), (_, kind)) in pairs if column_type != kind}
+    return rename(node, [name for name, _ in columns], [name for name, _ in wanted], casts)
+
+
+def rename(
+    node: nodes.Node,
+    names: list[str],
+    wanted: list[str],
+    casts: Mapping[int, LiteralType] | None = None,
+) -> nodes.Node:
+    """Returns the columns ``names`` of a node, in this order, renamed to ``wanted``.
+
+    ``casts``: columns that are cast to these types.
+    """
+    if names == wanted and not casts:
+        return nodes.Project(node, tuple(names))
+    between = [f".c{i}" for i in range(len(names))]
+    for i, (name, new) in enumerate(zip(names, between, strict=True)):
+        value: Expression = Var(name)
+        if casts and i in casts:
+            value = cast(casts[i].value, value)
+        node = nodes.Extend(node, new, value)
+    node = nodes.Project(node, tuple(between))
+    for new, name in zip(between, wanted, strict=True):
+        node = nodes.Extend(node, name, Var(new))
+    return nodes.Project(node, tuple(wanted))
 
 
 @frozen

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from levada.core.expressions import Function
 from levada.core.rdf_terms import Term
-from levada.operators.expressions.scalar import hashes, numbers, strings, terms
+from levada.operators.expressions.scalar import numbers, strings, terms
 from levada.operators.expressions.scalar.casts import cast
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
@@ -53,11 +53,11 @@ SCALAR: dict[Function, ScalarFunction] = {
     Function.SECONDS: terms.seconds,
     Function.TIMEZONE: terms.timezone,
     Function.TZ: terms.tz,
-    Function.MD5: hashes.digest("md5"),
-    Function.SHA1: hashes.digest("sha1"),
-    Function.SHA256: hashes.digest("sha256"),
-    Function.SHA384: hashes.digest("sha384"),
-    Function.SHA512: hashes.digest("sha512"),
+    Function.MD5: strings.digest("md5"),
+    Function.SHA1: strings.digest("sha1"),
+    Function.SHA256: strings.digest("sha256"),
+    Function.SHA384: strings.digest("sha384"),
+    Function.SHA512: strings.digest("sha512"),
     Function.CAST: cast,
 }
 

@@ -7,6 +7,8 @@ keeps its language.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -158,3 +160,22 @@ def _in_time(done: pl.Series) -> Any:
     if done.item() is None:
         raise ExpressionError("a regular expression that takes too long")
     return done.item()
+
+
+# Hash functions (SPARQL 1.1, 17.4.6): lower-case hexadecimal digits over the UTF-8 bytes of a
+# simple literal.
+
+
+def digest(algorithm: str) -> Callable[[Term], Literal]:
+    """The SPARQL function of a hashlib algorithm.
+
+    >>> digest("md5")(Literal("abc")).lexical
+    '900150983cd24fb0d6963f7d28e17f72'
+    """
+
+    def function(a: Term) -> Literal:
+        return Literal(
+            hashlib.new(algorithm, simple_text(a).encode(), usedforsecurity=False).hexdigest()
+        )
+
+    return function

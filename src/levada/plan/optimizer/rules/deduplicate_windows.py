@@ -20,8 +20,7 @@ from functools import partial
 from levada.core.event_time import Window, WindowKind
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 _TIMED = frozenset(
     (

@@ -37,8 +37,7 @@ from levada.core.rdf_terms import Term
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
 from levada.plan.logical.variables import certain_variables, possible_variables
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 MOST_PARTS = 200
 """A filter of more conditions stays unchanged: each would be a node above the last one, and later

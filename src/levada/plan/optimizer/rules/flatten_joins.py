@@ -7,8 +7,7 @@ is commutative and associative (Pérez, Arenas, Gutierrez 2009, proposition 1).
 from __future__ import annotations
 
 from levada.plan.logical import nodes as a
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 
 def flatten_joins(query: a.Query, context: Context) -> a.Query:

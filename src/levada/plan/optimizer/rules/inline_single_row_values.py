@@ -16,8 +16,7 @@ from collections import Counter
 from levada.core.expressions import Const
 from levada.plan.logical import nodes as a
 from levada.plan.logical.variables import possible_variables
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 
 def one_row_values(query: a.Query, context: Context) -> a.Query:

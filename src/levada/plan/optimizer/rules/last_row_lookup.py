@@ -22,8 +22,7 @@ from levada.core.event_time import WindowKind
 from levada.core.expressions import Expression, per_report, random
 from levada.core.query_model import Output, StreamWindow
 from levada.plan.logical import nodes as a
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 MAX_WINDOW_ROWS = 64
 Windows = Sequence[StreamWindow]

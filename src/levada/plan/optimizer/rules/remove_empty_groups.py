@@ -11,8 +11,7 @@ https://www.w3.org/TR/sparql11-query/#sparqlAlgebra
 from __future__ import annotations
 
 from levada.plan.logical import nodes as a
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 _ROW = a.Values((), ((),))
 

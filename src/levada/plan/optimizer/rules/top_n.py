@@ -10,8 +10,7 @@ Solutions that are equal for ORDER BY are ordered by the shown columns.
 from __future__ import annotations
 
 from levada.plan.logical import nodes as a
-from levada.plan.optimizer.rule import Context
-from levada.plan.optimizer.traversal import rewrite_query
+from levada.plan.optimizer.rule import Context, rewrite_query
 
 
 def merge_slices(query: a.Query, context: Context) -> a.Query:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from levada import kernels
-from levada.connectors.ingest.parse import interpreted_parser
-from levada.connectors.ingest.parse.interpreted_parser import InterpretedParserQuota
+from levada.connectors.ingest.parse import ntriples
+from levada.connectors.ingest.parse.ntriples import InterpretedParserQuota
 
 
 def test_small_chunks_until_they_have_come_to_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: False)
+    monkeypatch.setattr(ntriples, "is_there", lambda kernel: False)
     found = InterpretedParserQuota(left=100, chunk=50)
     assert [found.allows(size) for size in (50, 40, 20, 1)] == [True, True, False, False]
     found = InterpretedParserQuota(left=100, chunk=50)
@@ -21,7 +21,7 @@ def test_small_chunks_until_they_have_come_to_so_much(monkeypatch: pytest.Monkey
 
 
 def test_a_kernel_that_is_there_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreted_parser, "is_there", lambda kernel: True)
+    monkeypatch.setattr(ntriples, "is_there", lambda kernel: True)
     assert not InterpretedParserQuota().allows(1)
 
 

@@ -2,7 +2,8 @@
 
     {"stage": "topology", "queries": ["hot"],
      "nodes": [{"stage": 1, "name": "Join", "inputs": ["Match by 0"], "streams": [], ..}, ..],
-     "edges": [{"producer": "Match", "consumer": "Join", "grouping": "field(0)", "reason": ".."}, ..],
+     "edges": [{"producer": "Match", "consumer": "Join", "grouping": "field(0)", "reason": ".."},
+                ..],
      "tasks": {"http://e/s": null, "stage 1": 2, "output": 1}}
 
 A document written by hand needs only names, stages, streams, edges and tasks. It may state the

@@ -35,7 +35,7 @@ FIND_JAVA := from levada.runtime.spark.spark_settings import find_java; find_jav
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test quick check counts long eighth lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test quick check counts long eighth lint style types types-of-tests parts browser cluster matrix chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ types: $(PACKAGES)
 
 types-of-tests: $(PACKAGES)
 	@$(PY) -m mypy --config-file tests/mypy.ini $(or $(NO_CACHE),--cache-dir .mypy_cache/tests)
+
+matrix: setup  ## tests on Spark with each version of Python, PySpark and Java that is there
+	@$(PY) -m tools.matrix
 
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
 	@$(PY) -m pytest -m long tests/cluster/test_elastic.py

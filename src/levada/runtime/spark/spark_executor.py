@@ -27,6 +27,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -274,7 +275,9 @@ class SparkExecutor:
         try:
             outcomes = rdd.asJavaRDD().collectAsync().get()
             served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
-            with _load_from_socket(served, spark_tasks.PLAIN) as stream:
+            loaded = _load_from_socket(served, spark_tasks.PLAIN)
+            # PySpark 4.0 and 4.1 return the stream itself, and close it when it is deleted
+            with loaded if hasattr(loaded, "__enter__") else nullcontext(loaded) as stream:
                 records = list(stream)
         except (Py4JJavaError, PySparkException) as error:
             raise spark_error(error) from error

@@ -144,7 +144,7 @@ def test_who_sends_to_whom_is_told(
     assert main(["explain", "--placement", *said]) == 0
     text, drawn = capsys.readouterr().out, (tmp_path / "p.svg").read_text()
     assert main(["explain", "--placement", str(root), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["sent"]
+    found = json.loads(capsys.readouterr().out)["traffic"]
     assert flows.bottleneck.sentence in text and flows.bottleneck.sentence in drawn
     assert f"and {len(flows.edges) - MAX_TABLE_LINES:,} more" in text
     for edge in flows.edges[:MAX_TABLE_LINES]:
@@ -211,7 +211,7 @@ def test_a_run_that_has_not_counted_says_so(
     assert main(["explain", "--placement", f"{tmp_path}/ck"]) == 0
     assert "was not counted: run with --slice 1d" in capsys.readouterr().out
     assert main(["explain", "--placement", f"{tmp_path}/ck", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sent"] is None
+    assert json.loads(capsys.readouterr().out)["traffic"] is None
 
 
 def test_a_partition_that_came_since_is_wanted_nowhere() -> None:

@@ -46,11 +46,13 @@ def run(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedPr
 
 def find_pythons(versions: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yields each version of Python that this machine has, with its executable."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
     for version in versions:
-        path = shutil.which(f"python{version}")
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        if path and run([path, "-c", code]).stdout.strip() == version:
-            yield version, path
+        installed = Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")
+        for path in (shutil.which(f"python{version}"), *map(str, sorted(installed))):
+            if path and run([path, "-c", code]).stdout.strip() == version:
+                yield version, path
+                break
 
 
 def find_javas(versions: Sequence[str]) -> Iterator[tuple[str, Path]]:
@@ -108,7 +110,7 @@ def run_tests(environment: Path, variables: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         python = environment / "bin" / "python"
-        command = [python, "-m", "pytest", "-q", f"--junitxml={report}", *files]
+        command: list[str | Path] = [python, "-m", "pytest", "-q", f"--junitxml={report}", *files]
         result = run(command, cwd=ROOT, env=variables)
         if not report.exists():
             return f"ended with {result.returncode}"

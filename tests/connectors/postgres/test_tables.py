@@ -468,7 +468,7 @@ def test_a_password_is_nowhere(
     assert in_table(server, "canary") == expected(path)
     assert main(["status", str(root), "--json"]) == 0
     out, err = capfd.readouterr()
-    assert '"behind": 0' in out and f"127.0.0.1:{server.port}/postgres#canary" in out
+    assert '"pending_reports": 0' in out and f"127.0.0.1:{server.port}/postgres#canary" in out
     assert "results" not in out.splitlines()[0]  # nothing else on standard output
     assert PASSWORD not in out + err
     files = [file for file in root.rglob("*") if file.is_file()]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from levada import Engine
 from levada.core.query_limits import Memory
-from levada.operators.state.lsm_runs import Run
+from levada.operators.state.join_state import Run
 from levada.operators.windowed import shared_join_side as shared_side
 from support.dynamic_queries import MODES, PHASES, Coming, World, check, comings, counters
 from support.generators.case import Case, CaseQuery

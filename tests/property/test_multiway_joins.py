@@ -22,7 +22,7 @@ from levada.core.query_limits import Memory
 from levada.engine.engine import Engine
 from levada.engine.statistics import stream_statistics
 from levada.operators import operator_registry as table
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.windowed import adaptive_join
 from levada.operators.windowed.adaptive_join import Figures
 from levada.plan.execution import steps as s
@@ -148,7 +148,7 @@ def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | N
     """
     stream = [at(500 * i, f':a :p {i} . :a :q :b . :b :q :a . :a :r "ab"') for i in range(12)]
     asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
-    case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], lsm_runs._rows
+    case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], join_state._rows
 
     def counted(*args: Any) -> Frame:
         found = met(*args)
@@ -157,7 +157,7 @@ def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | N
 
     form = "multiway" if order is None else "auto"
     choose = patch.object(adaptive_join, "choose", lambda figures: order)
-    with looked_up(small=True), patch.object(lsm_runs, "_rows", counted), choose:
+    with looked_up(small=True), patch.object(join_state, "_rows", counted), choose:
         got = run_moved(case, turned, [(2, 3)], {}, epoch_rows=3, joins=(form,))
     assert same_queries(case.expected(), got) is None
     assert rows_met[0] >= 8

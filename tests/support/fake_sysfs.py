@@ -12,7 +12,7 @@ def sys_folder(
     packages: Mapping[int, int] | None = None,
     files: Mapping[str, str] | None = None,
 ) -> Path:
-    """``nodes``: the list of processors of each; ``distances``: a line of each, in their order;
+    """``nodes``: the list of processors of each; ``place``: a line of each, in their order;
     ``packages``: the socket of each processor.
     """
     made = dict(files or {})

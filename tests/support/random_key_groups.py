@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 
 from levada.checkpoint.key_group_tables import Dealing
-from levada.operators.state import checksummed_frames, lsm_runs
+from levada.operators.state import checksummed_frames, join_state
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 
 MOST = 4  # partitions
@@ -45,9 +45,9 @@ def looked_up(*, small: bool) -> Iterator[None]:
     with ExitStack() as patched:
         if small:
             for module, name, value in (
-                (lsm_runs, "MAX_WHOLE_RUN_ROWS", 0),
-                (lsm_runs, "MAX_ROWS_PER_KEY", 0),
-                (lsm_runs, "MOSTLY", 2.0),
+                (join_state, "MAX_WHOLE_RUN_ROWS", 0),
+                (join_state, "MAX_ROWS_PER_KEY", 0),
+                (join_state, "MOSTLY", 2.0),
                 (checksummed_frames, "MIN_BLOCKWISE_BYTES", 64),
                 (checksummed_frames, "BLOCK", 6),
             ):

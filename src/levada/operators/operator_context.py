@@ -26,7 +26,7 @@ from levada.kernels.keyed.key_partitioner import group_and_partition
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import Calendar
 from levada.operators.rows.route_rows import home_hash
-from levada.operators.state.lsm_runs import Horizons, Run
+from levada.operators.state.join_state import Horizons, Run
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.element_times import ElementTimes
 from levada.operators.windowing.report_times import WatermarkProgress

@@ -16,10 +16,10 @@ from levada.engine.status.result_archive import Archive
 from levada.server.checkpoint_catalog import Facts
 from levada.server.checks.check_tasks import Task
 from levada.server.checks.check_workers import CheckWorkers
-from levada.server.fair_slots import FairSlots
 from levada.server.live.result_feed import Feed
 from levada.server.problem_json import Problem
 from levada.server.push.push_writer import Pusher
+from levada.server.security.request_limits import FairSlots
 from levada.server.security.tokens import Role, Token
 from levada.server.settings import Limits, Settings
 

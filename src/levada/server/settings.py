@@ -9,7 +9,7 @@ from pathlib import Path
 
 from levada.core.frozen import frozen
 from levada.errors import UsageError
-from levada.server.security.token_quotas import AS_ALL
+from levada.server.security.token_limits import AS_ALL
 from levada.server.security.tokens import Token, read_tokens
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from levada.errors import UsageError
-from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
+from levada.server.security.token_limits import AS_ALL, TokenQuota, parse_allowance
 from levada.server.security.tokens import EVERYBODY, add_token, read_tokens
 from levada.server.settings import Limits, Settings
 from support.http_server import TEXT, Run, last_report, served

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from levada.server.fair_slots import FairSlots
 from levada.server.problem_json import Problem
+from levada.server.security.request_limits import FairSlots
 
 
 class Queue:

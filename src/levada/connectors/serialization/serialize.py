@@ -14,7 +14,7 @@ in CSV and TSV an empty field.
 Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report
 deletes precede inserts); solutions keep their order within a report; a line of NDJSON contains a
 whole report. Cost: vectorised per distinct term (``decode_terms``) and per row, without Python per
-row or report; a small batch is written a term at a time (``serialize_rows``).
+row or report; a small batch is written a term at a time (``serialize``).
 """
 
 from __future__ import annotations

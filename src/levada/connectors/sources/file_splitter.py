@@ -6,7 +6,7 @@ finished. A range never ends inside an element. The last element of an unfinishe
 until another begins, a last line until its newline is present. A range has at most ``WINDOW``
 bytes, the amount that one task parses.
 
-A large text is cut by size (``element_boundaries``): the driver reads the bytes at the cut, and
+A large text is cut by size (``file_splitter``): the driver reads the bytes at the cut, and
 estimates the elements from the sizes of the previous ones. So an epoch has about the intended
 number. A small text, and one that cannot be cut so, is read in windows, and its elements are
 counted.

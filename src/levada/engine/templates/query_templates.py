@@ -1,6 +1,6 @@
 """Templates: texts that differ in constants only are planned from one of them.
 
-    texts      of one skeleton, dialect and options: by their tokens (``constant_extraction``)
+    texts      of one skeleton, dialect and options: by their tokens (``query_templates``)
     holes      the constants that differ between texts; constants that are always equal are one hole
     template   the text with marks in its holes, and again with other marks, both as optimized
                algebra: if these differ in the marks only, and marks are in patterns and

@@ -6,9 +6,9 @@ The previous state of a group and its consecutive runs of changes
 
     COUNT              cumulative sums
     SUM, AVG           cumulative sums of integers and decimals; doubles exactly
-                       (``incremental_sums``)
+                       (``incremental_group_by``)
     MIN, MAX, SAMPLE   the count of each value, and the best value (``incremental_min_max``)
-    DISTINCT           the count of each value, by its rows (``incremental_distinct``)
+    DISTINCT           the count of each value, by its rows (``incremental_group_by``)
 
 The state consists of tallies by group: sums, limbs of double sums, counts of values. So the work of
 an epoch is its changes. Without keys there is one group with one home; the group exists while some

@@ -6,7 +6,7 @@ The times of rows are cut at the union of the borders of all members' windows: w
 little later would enter or leave at another close, or is after another start. A *slice* is the rows
 of a group with the same cut times; for each member all of them count in the same [s, e), or none
 ever does. Where members belong to a pick with conditions, all rows of a slice are also of one cell
-(``slicing/condition_cells``). So one row represents its slice, and its contribution to a pane is
+(``slicing/cell_membership``). So one row represents its slice, and its contribution to a pane is
 the partial aggregate of the slice. Partials are exact and independent of order, so no result
 changes.
 
@@ -15,7 +15,7 @@ changes.
 
 If borders are so dense, or groups so many, that slices contain few rows, slices are not used
 (``None``). Cost: a search among the borders for each row and time, and one grouping. The interval
-of a slice for a member is computed once for all groups (``slicing/slice_intervals``), so a slice
+of a slice for a member is computed once for all groups (``aggregation/shared_slices``), so a slice
 costs a member some 50 ns.
 """
 

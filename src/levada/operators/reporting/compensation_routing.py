@@ -6,7 +6,7 @@
     to a relaxed join  the rows that any pick above wants
 
 No query may take more than its limit. The pairs that relaxed joins make are counted, to decide
-whether sharing them pays (``rows/shared_join_counters``).
+whether sharing them pays (``rows/cardinality_counters``).
 """
 
 from __future__ import annotations

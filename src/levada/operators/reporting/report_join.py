@@ -35,7 +35,7 @@ from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.filter_extend import scope
 from levada.operators.rows.term_columns import slot
-from levada.operators.state.lsm_runs import Run
+from levada.operators.state.join_state import Run
 from levada.operators.windowed.arranged_join import arranged_rows
 from levada.operators.windowed.static_input import lasting_run
 from levada.operators.windowed.windowed_join import compatible

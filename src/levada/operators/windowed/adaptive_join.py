@@ -1,5 +1,5 @@
 """Adaptive join of many inputs by one key, whose strategy is chosen while it runs: in one step, or
-two at a time with intermediate results kept as state (``join_strategy_cost``; CQELS Cloud, C27).
+two at a time with intermediate results kept as state (``adaptive_join``; CQELS Cloud, C27).
 
     one step -> two at a time   intermediate results are computed from the rows in state
     two at a time -> one step   intermediate results are dropped
@@ -36,8 +36,8 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.join_pairs import Pairs, batch_pairs
-from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import Horizons, Run, build_run, living_rows, rows_of
+from levada.operators.state import join_state
+from levada.operators.state.join_state import Horizons, Run, build_run, living_rows, rows_of
 from levada.operators.state.state_parts import FOLLOWS, State
 from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches
 from levada.operators.windowed.multiway_join import at_once, keep
@@ -315,7 +315,7 @@ def _chain(
             )
             joins.append(_Joined(both, left, right, _key(node, order[:size])))
             if size < len(order):
-                old = lsm_runs.live_runs(env.state, joins[-1].key, horizon)
+                old = join_state.live_runs(env.state, joins[-1].key, horizon)
                 left = Side(
                     _run(_join_new_rows(joins[-1], env, keyed=True), both, env.state.theta),
                     old,
@@ -367,7 +367,7 @@ def _keep_chain(chain: Sequence[_Joined], env: OperatorContext, horizons: Horizo
 
 def _insert(both: _Joined, run: Run, env: OperatorContext, horizons: Horizons) -> None:
     most, alive = max_run_span(both.node.windows), both.node.alive
-    lsm_runs.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
+    join_state.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
 
 
 def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
@@ -399,7 +399,7 @@ def _build_kept_joins(
             both = node.compute_once(_pair_of, order[:size])
             right = sides[order[size - 1]]
             # all of it, in place of what the new rows of this epoch can meet
-            old = lsm_runs.live_runs(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
+            old = join_state.live_runs(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
             met = Side(right.new, old, right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
             pairs = partial(_old_pairs, key, joined, env, horizons.now)

@@ -33,7 +33,7 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.join_pairs import Pairs, batch_pairs
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import route_own_rows
@@ -77,9 +77,9 @@ def relaxed_static(
     rows, key = _arriving_rows(node, inputs), _key(node.id)
     if rows is None:
         return None
-    there = [lsm_runs.rows_of(env.state, piece) for piece in env.state.pieces(key)]
+    there = [join_state.rows_of(env.state, piece) for piece in env.state.pieces(key)]
     if not there:
-        lsm_runs.add_lasting(env.state, key, lsm_runs.build_run(rows), node.alive)
+        join_state.add_lasting(env.state, key, join_state.build_run(rows), node.alive)
         return None
     old = concat(there)
     kept = node.alive[old["op"]]
@@ -94,10 +94,12 @@ def relaxed_static(
     if few:
         left = both.take(np.concatenate([np.arange(old.n), new]))
         env.state.replace(
-            key, lsm_runs.put_run(env.state, lsm_runs.build_run(left)) if left.n else []
+            key, join_state.put_run(env.state, join_state.build_run(left)) if left.n else []
         )
     elif len(new):
-        lsm_runs.add_lasting(env.state, key, lsm_runs.build_run(rows.take(new - old.n)), node.alive)
+        join_state.add_lasting(
+            env.state, key, join_state.build_run(rows.take(new - old.n)), node.alive
+        )
     return None
 
 
@@ -114,7 +116,7 @@ def _keep(
 ) -> None:
     rows = _arriving_rows(node, inputs, once=once)
     if rows is not None:
-        lsm_runs.add_lasting(env.state, _key(node.id), lsm_runs.build_run(rows), node.alive)
+        join_state.add_lasting(env.state, _key(node.id), join_state.build_run(rows), node.alive)
 
 
 def _arriving_rows(
@@ -134,7 +136,7 @@ def _arriving_rows(
     for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
         columns |= r.renumber(frame, at, i, facets)
     begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
-    return lsm_runs.with_run_columns(
+    return join_state.with_run_columns(
         Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None
     )
 
@@ -190,11 +192,11 @@ def _key(arrangement: int) -> str:
 
 def arranged_rows(
     node: PlanNode, at: int, reads: Sequence[int], state: State
-) -> list[lsm_runs.Run]:
+) -> list[join_state.Run]:
     """Returns the rows of the arrangement that a join reads, as those of its input ``at``."""
-    layout, runs = node.input_layouts[at], list[lsm_runs.Run]()
+    layout, runs = node.input_layouts[at], list[join_state.Run]()
     for piece in state.pieces(_key(node.inputs[at])):
-        run = lsm_runs.open_(state, piece)
+        run = join_state.open_(state, piece)
         columns = {name: run.rows[name] for name in ("op", col.PLACE)}
         for i, (slot, facets) in enumerate(zip(reads, layout.slots, strict=True)):
             columns |= r.renumber(run.rows, slot, i, facets)
@@ -202,7 +204,7 @@ def arranged_rows(
     return runs
 
 
-def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_runs.Run:
+def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> join_state.Run:
     """The new rows of the other side, a set, by the key and member of the arrangement."""
     step, layout, horizons = node.step, node.input_layouts[at], horizons_of(node, inputs, env)
     frame = inputs[at]
@@ -213,7 +215,7 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_
     key = whole = None
     if step.raw[at]:
         key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
-        old = lsm_runs.live_runs(env.state, _side(node, at), horizons.now)
+        old = join_state.live_runs(env.state, _side(node, at), horizons.now)
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     table = node.compute_once(
@@ -225,13 +227,13 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> lsm_
             node, at, frame, end, shares=env.shares, pool=env.pool
         )
     met = _probe_key(node, frame, slots, key)
-    run = lsm_runs.build_run(
-        lsm_runs.with_run_columns(shown_columns(frame, node, step, at), met, start, end, whole)
+    run = join_state.build_run(
+        join_state.with_run_columns(shown_columns(frame, node, step, at), met, start, end, whole)
     )
     if key is not None:
-        rest = lsm_runs.with_run_columns(frame.select(("op", col.PLACE)), key, start, end, whole)
-        seen = replace(run, rows=rest) if met is key else lsm_runs.build_run(rest)
-        lsm_runs.insert(
+        rest = join_state.with_run_columns(frame.select(("op", col.PLACE)), key, start, end, whole)
+        seen = replace(run, rows=rest) if met is key else join_state.build_run(rest)
+        join_state.insert(
             env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
             ends=by_weight(table), alive=node.alive,
         )  # fmt: skip

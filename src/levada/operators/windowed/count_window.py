@@ -375,7 +375,7 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: OperatorContext) -> Fr
 
 # Narrows rows that are joined by their numbers to a query's own count window, as changes at
 # instants: the last step of the join that queries with count windows of any length share
-# (``windowing/count_axis``; CQELS Cloud, C33).
+# (``windowing/report_count_bound``; CQELS Cloud, C33).
 #
 # A row enters the window of the last n elements when its triples are there, or when an earlier
 # occurrence of one has left it, and leaves n elements after the first of its triples. The second

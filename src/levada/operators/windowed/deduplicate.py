@@ -17,7 +17,7 @@ from levada.kernels.keyed.previous_occurrence import latest_before, previous_wit
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.route_rows import Key, key_of
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.windowing.window_intervals import max_run_span, outer
 from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.steps import Occur
@@ -30,7 +30,7 @@ def pick(key: Key, kept: Kept) -> Key:
     return key if kept is None else (key[0][kept], key[1][kept])
 
 
-def as_set(frame: Frame, key: Key, whole: Key, old: list[lsm_runs.Run]) -> tuple[Frame, Kept]:
+def as_set(frame: Frame, key: Key, whole: Key, old: list[join_state.Run]) -> tuple[Frame, Kept]:
     """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows
     they are (None: all).
 
@@ -66,17 +66,17 @@ def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext
     state, horizons = env.state, env.horizons(node)
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
-    rows, kept = as_set(frame, key, key, lsm_runs.live_runs(state, side, horizons.now))
+    rows, kept = as_set(frame, key, key, join_state.live_runs(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     if node.step.relaxed and env.shares is not None:
         e = shared_input_filter.expiry_times(node, 0, rows, e, shares=env.shares, pool=env.pool)
     stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
-    new = lsm_runs.with_run_columns(stored, key, s, e, key[1])
-    lsm_runs.insert(
+    new = join_state.with_run_columns(stored, key, s, e, key[1])
+    join_state.insert(
         state,
         side,
-        lsm_runs.build_run(new),
+        join_state.build_run(new),
         node.compute_once(_quarter),
         horizon=horizons.next,
         alive=node.alive,

@@ -3,7 +3,7 @@
 This is the join of the windows [Now] and [Partition By key Rows n] of one stream, without either
 window: a row of [Now] counts at its own instant alone, and there the count window contains the last
 n rows up to the end of that instant. So nothing is ever taken back, and rows have no weights. The
-sequences are those of count windows (``count_sequences``): by (ts, canonical text).
+sequences are those of count windows (``count_window``): by (ts, canonical text).
 
 An instant is never in two epochs, so of the previous rows only the last n - 1 of a key can be met.
 They are the state, a row under its key (``state/counters``), until parts are merged. Cost: new

@@ -25,8 +25,8 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
-from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import LookupKeys, Run
+from levada.operators.state import join_state
+from levada.operators.state.join_state import LookupKeys, Run
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowing.window_intervals import outer
 from levada.plan.execution import steps as s
@@ -78,7 +78,7 @@ def inputs_of(
     node: PlanNode[s.MultiwayJoin],
     env: OperatorContext,
     inputs: Inputs,
-    horizons: lsm_runs.Horizons,
+    horizons: join_state.Horizons,
 ) -> list[Input]:
     """Returns all inputs; runs written by other partitions are restricted to the rows that the new
     rows of this epoch can meet.
@@ -104,10 +104,10 @@ def _arrived_rows(
 
 def _input(
     node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, came: tuple[Frame, r.Key],
-    horizons: lsm_runs.Horizons, *, wanted: LookupKeys,
+    horizons: join_state.Horizons, *, wanted: LookupKeys,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
-    old = lsm_runs.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, all_of_it, old)
@@ -115,8 +115,8 @@ def _input(
     width = len(layout.windows)
     places = node.step.row_windows(i, width) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
-    new = lsm_runs.build_run(
-        lsm_runs.with_run_columns(_shown_columns(node, i, frame), key, start, end, whole)
+    new = join_state.build_run(
+        join_state.with_run_columns(_shown_columns(node, i, frame), key, start, end, whole)
     )
     every = [*old, new]
     starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)

@@ -34,8 +34,8 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
 from levada.operators.rows.compensation_filter import show_hidden_rows
-from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import Run
+from levada.operators.state import join_state
+from levada.operators.state.join_state import Run
 from levada.operators.windowed.multiway_inputs import Input, inputs_of, matches, order_of
 from levada.operators.windowed.split_heavy_keys import own_here
 from levada.operators.windowing.window_intervals import exact_interval, max_run_span
@@ -100,12 +100,12 @@ def keep(
     node: PlanNode[s.MultiwayJoin],
     sides: Sequence[Input],
     env: OperatorContext,
-    horizons: lsm_runs.Horizons,
+    horizons: join_state.Horizons,
 ) -> None:
     """Keeps the new rows of each input."""
     for i, side in enumerate(sides):
         if side.new.rows.n:
-            lsm_runs.insert(
+            join_state.insert(
                 env.state,
                 f"{node.id}.{i}",
                 side.new,

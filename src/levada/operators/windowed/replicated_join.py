@@ -31,7 +31,7 @@ from levada.kernels.keyed.bucket_layout import combine, mix
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.row_limit import most_rows, too_many
 from levada.operators.rows import route_rows as r
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.state.state_parts import ALIKE, COPY_MARK
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.multiway_inputs import Input
@@ -106,27 +106,27 @@ def key_of(node: Node, i: int, a: int) -> str:
 
 
 def arranged_of(
-    node: Node, env: OperatorContext, i: int, frame: Frame | None, horizons: lsm_runs.Horizons
+    node: Node, env: OperatorContext, i: int, frame: Frame | None, horizons: join_state.Horizons
 ) -> Arranged:
     """One input: its occurrences if it is raw, its runs."""
     ways, slots = node.compute_once(ways_of, i), dict(node.step.shared[i])
     old = [
-        lsm_runs.live_runs(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))
+        join_state.live_runs(env.state, key_of(node, i, a), horizons.now) for a in range(len(ways))
     ]
     new_runs = _arrangements(node, i, frame, old, ways)
     sides = [_side(node, i, before, new) for before, new in zip(old, new_runs, strict=True)]
     return Arranged(ways, tuple(sides), slots)
 
 
-def _side(node: Node, i: int, old: list[lsm_runs.Run], new: lsm_runs.Run) -> Input:
+def _side(node: Node, i: int, old: list[join_state.Run], new: join_state.Run) -> Input:
     every = [*old, new]
     starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
     return Input(every, starts, node.input_layouts[i])
 
 
 def _arrangements(
-    node: Node, i: int, frame: Frame | None, old: list[list[lsm_runs.Run]], ways: tuple[Way, ...]
-) -> Iterator[lsm_runs.Run]:
+    node: Node, i: int, frame: Frame | None, old: list[list[join_state.Run]], ways: tuple[Way, ...]
+) -> Iterator[join_state.Run]:
     """The new rows of an input, arranged each way."""
     layout, slots = node.input_layouts[i], dict(node.step.shared[i])
     frame = r.empty(layout) if frame is None else frame
@@ -141,8 +141,8 @@ def _arrangements(
     start, end = outer(frame, layout, node.windows.pick(places))
     shown = _shown_columns(node, i, frame)
     for a, key in enumerate(keys):
-        yield lsm_runs.build_run(
-            lsm_runs.with_run_columns(shown, key, start, end, None if a else whole)
+        yield join_state.build_run(
+            join_state.with_run_columns(shown, key, start, end, None if a else whole)
         )
 
 
@@ -156,13 +156,13 @@ def _shown_columns(node: Node, i: int, frame: Frame) -> Frame:
 
 
 def keep(
-    node: Node, inputs: list[Arranged], env: OperatorContext, horizons: lsm_runs.Horizons
+    node: Node, inputs: list[Arranged], env: OperatorContext, horizons: join_state.Horizons
 ) -> None:
     """Keeps the new rows of each input, arranged each way."""
     for i, arranged_input in enumerate(inputs):
         for a, side in enumerate(arranged_input.sides):
             if side.new.rows.n:
-                lsm_runs.insert(
+                join_state.insert(
                     env.state,
                     key_of(node, i, a),
                     side.new,

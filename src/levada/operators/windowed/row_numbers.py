@@ -1,5 +1,5 @@
 """The rows of a stream with their numbers: the common input of count windows of any length
-(``windowing/count_axis``; CQELS Cloud, C33).
+(``windowing/report_count_bound``; CQELS Cloud, C33).
 
 An unshared count window (``count_window``) computes when a row leaves. A shared one numbers each
 row once, and each reader derives from the number how long the row is there. Rows are ordered by

@@ -34,8 +34,8 @@ from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.join_pairs import Pairs, batch_pairs
-from levada.operators.state import lsm_runs
-from levada.operators.state.lsm_runs import LookupKeys
+from levada.operators.state import join_state
+from levada.operators.state.join_state import LookupKeys
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import route_own_rows
 from levada.operators.windowed.windowed_join import (
@@ -95,7 +95,7 @@ def _arrange_rows(
     key, whole = r.key_of(frame, step.keys), None
     if step.raw:
         all_of = r.key_of(frame, range(len(layout.slots)))
-        old = lsm_runs.live_runs(state, side, horizons.now, LookupKeys([(key[0], frame)]))
+        old = join_state.live_runs(state, side, horizons.now, LookupKeys([(key[0], frame)]))
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     if not frame.n:
@@ -103,9 +103,9 @@ def _arrange_rows(
     table = node.windows.pick(range(len(layout.windows)))
     start, end = outer(frame, layout, table)
     rows = _renumber_slots(frame, node.layout, step.kept)
-    run = lsm_runs.with_run_columns(rows, key, start, until(frame, end), whole)
-    new = env.arrived[node.id] = lsm_runs.build_run(run)
-    lsm_runs.insert(
+    run = join_state.with_run_columns(rows, key, start, until(frame, end), whole)
+    new = env.arrived[node.id] = join_state.build_run(run)
+    join_state.insert(
         state, side, new, max_run_span(table), horizon=horizons.next, ends=by_weight(table),
         alive=node.alive,
     )  # fmt: skip
@@ -118,10 +118,10 @@ class SideProbe:
     (previous) and ``come`` (new) of the arrangement.
     """
 
-    new: lsm_runs.Run | None
-    old: Sequence[lsm_runs.Run]
-    there: Sequence[lsm_runs.Run]
-    come: Sequence[lsm_runs.Run]
+    new: join_state.Run | None
+    old: Sequence[join_state.Run]
+    there: Sequence[join_state.Run]
+    come: Sequence[join_state.Run]
 
 
 def stream_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
@@ -149,7 +149,7 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> I
             yield joined
     if met.new is not None:
         table = _windows(node, at)
-        lsm_runs.insert(
+        join_state.insert(
             env.state, _side(node, at), met.new, longest(node),
             horizon=env.horizons(node).next, ends=by_weight(table), alive=node.alive,
         )  # fmt: skip
@@ -225,21 +225,27 @@ def _probe_side(node: Join, at: int, frame: Frame | None, env: OperatorContext) 
         if not come:  # of both sides only rows of members that are gone
             return SideProbe(None, (), (), ())
         return SideProbe(
-            None, lsm_runs.live_runs(state, _side(node, at), now, LookupKeys(wanted)), (), come
+            None, join_state.live_runs(state, _side(node, at), now, LookupKeys(wanted)), (), come
         )
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)
     mine = [(key[0], frame)]
     met = LookupKeys([*wanted, *mine] if step.raw[at] else wanted)
-    old = lsm_runs.live_runs(state, _side(node, at), now, met)
-    there = lsm_runs.runs_before(state, f"{below}.0", now, LookupKeys(mine))
+    old = join_state.live_runs(state, _side(node, at), now, met)
+    there = join_state.runs_before(state, f"{below}.0", now, LookupKeys(mine))
     new = _new_run(node, at, frame, key, old, env=env)
     return SideProbe(new, old, [_as_join_input(node, run) for run in there], come)
 
 
 def _new_run(
-    node: Join, at: int, frame: Frame, key: r.Key, old: list[lsm_runs.Run], *, env: OperatorContext
-) -> lsm_runs.Run:  # fmt: skip
+    node: Join,
+    at: int,
+    frame: Frame,
+    key: r.Key,
+    old: list[join_state.Run],
+    *,
+    env: OperatorContext,
+) -> join_state.Run:
     """New rows of the side that a join keeps, by the key and member of the arrangement."""
     step, layout, whole = node.step, node.input_layouts[at], None
     if step.raw[at]:
@@ -251,8 +257,8 @@ def _new_run(
         end = shared_input_filter.expiry_times(
             node, at, frame, end, shares=env.shares, pool=env.pool
         )
-    return lsm_runs.build_run(
-        lsm_runs.with_run_columns(shown_columns(frame, node, step, at), key, start, end, whole)
+    return join_state.build_run(
+        join_state.with_run_columns(shown_columns(frame, node, step, at), key, start, end, whole)
     )
 
 
@@ -272,7 +278,7 @@ def _side(node: Join, at: int) -> str:
     return f"{node.id}.{at}"
 
 
-def _as_join_input(node: Join, run: lsm_runs.Run) -> lsm_runs.Run:
+def _as_join_input(node: Join, run: join_state.Run) -> join_state.Run:
     """A run of the arrangement as one of the join's input."""
     layout = node.input_layouts[node.step.arranged]
     return replace(run, rows=_renumber_slots(run.rows, layout, node.step.reads))

@@ -20,7 +20,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Bools, Longs
 from levada.core.frame import Frame
 from levada.operators.operator_context import OperatorContext
-from levada.operators.state.lsm_runs import Run, build_run
+from levada.operators.state.join_state import Run, build_run
 from levada.operators.state.retractions import whole_key
 from levada.plan.execution.key_group_table import SplitKeyGroup
 from levada.plan.execution.plan import PlanNode

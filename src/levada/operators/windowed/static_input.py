@@ -19,7 +19,7 @@ from levada.core.frame import Frame, concat
 from levada.kernels.keyed.hash_groups import group
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows import route_rows as r
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.state.state_parts import State
 from levada.operators.windowing.zset import consolidate, expand
 from levada.plan.execution import steps as s
@@ -73,7 +73,7 @@ def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
 
 def lasting_run(
     node: PlanNode[s.ReportJoin], state: State, frame: Frame | None
-) -> lsm_runs.Run | None:
+) -> join_state.Run | None:
     """Returns the right side, with the rows added to it so far."""
     step = node.step
     key = f"{node.id}.lasting"
@@ -82,6 +82,6 @@ def lasting_run(
             seen = (*step.right, *(at for _, at in step.fills))
             frame = frame.take(group(*r.key_of(frame, seen))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
-        keyed = lsm_runs.with_run_columns(frame, r.key_of(frame, step.right), begin, end, None)
-        lsm_runs.append_to_one_run(state, key, lsm_runs.build_run(keyed), node.alive)
-    return lsm_runs.single_run(state, key)
+        keyed = join_state.with_run_columns(frame, r.key_of(frame, step.right), begin, end, None)
+        join_state.append_to_one_run(state, key, join_state.build_run(keyed), node.alive)
+    return join_state.single_run(state, key)

@@ -4,11 +4,12 @@ exactly once.
     out = new_left x (old_right + new_right)  +  old_left x new_right
 
 or with the sides swapped: if one side's rows take others back, its old and new rows are merged
-first (``state/retractable_side``), so that new rows of the other side meet only the rows that exist
-then. Pairs have equal keys (the member is part of the key) and instants in common; times are joined
-by min and max, so a row of the result counts exactly while both its parts do. Raw sides are made
-sets on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24.
-Runs in place of block lists: ``state/lsm_runs``. Heavy keys: ``split_heavy_keys``.)
+first (``state/join_state_with_retractions``), so that new rows of the other side meet only the
+rows that exist then. Pairs have equal keys (the member is part of the key) and instants in common;
+times are joined by min and max, so a row of the result counts exactly while both its parts do. Raw
+sides are made sets on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1,
+batch version C24. Runs in place of block lists: ``state/join_state``. Heavy keys:
+``split_heavy_keys``.)
 
 Cost: by the new rows and the result, a probe per run; never by the window.
 """
@@ -32,9 +33,9 @@ from levada.operators.rows import route_rows as r
 from levada.operators.rows import shared_input_filter
 from levada.operators.rows.compensation_filter import show_hidden_rows
 from levada.operators.rows.join_pairs import MOST_PAIRS, Pairs, Rows, batch_pairs
-from levada.operators.state import lsm_runs
-from levada.operators.state import retractable_side as settled
-from levada.operators.state.lsm_runs import LookupKeys
+from levada.operators.state import join_state
+from levada.operators.state import join_state_with_retractions as settled
+from levada.operators.state.join_state import LookupKeys
 from levada.operators.state.state_parts import State
 from levada.operators.windowed.deduplicate import as_set, pick
 from levada.operators.windowed.split_heavy_keys import route_own_rows
@@ -61,14 +62,14 @@ class Side:
     take others back.
     """
 
-    new: lsm_runs.Run
-    old: list[lsm_runs.Run]
+    new: join_state.Run
+    old: list[join_state.Run]
     layout: Layout
     # of windows whose rows end by a row of weight -1, which has the instant of that
     ends: tuple[str, ...]
     settled: settled.RetractableSide | None = None
 
-    def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
+    def runs_to_probe(self, state: State) -> list[join_state.Run]:
         """Returns the runs that new rows of the other side probe: previous and new rows."""
         if self.settled is None:
             return [*self.old, self.new]
@@ -105,7 +106,7 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext)
             settled.keep(state, key, side.settled, horizons.next)
         # static rows all come in one epoch: none is met again
         elif side.new.rows.n and node.layout.windows:
-            lsm_runs.insert(
+            join_state.insert(
                 state,
                 key,
                 side.new,
@@ -132,13 +133,13 @@ def _side(
     i: int,
     came: Sequence[tuple[Frame, r.Key]],
     *,
-    horizons: lsm_runs.Horizons,
+    horizons: join_state.Horizons,
 ) -> Side:
     """One input: its occurrences if it is raw, its runs as far as they are met."""
     (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
     meet = came if raw else [came[1 - i]]
     wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-    old = lsm_runs.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
@@ -152,13 +153,13 @@ def _side(
             node, i, frame, end, shares=env.shares, pool=env.pool
         )
     frame = shown_columns(frame, node, step, i)
-    rows = lsm_runs.with_run_columns(frame, key, start, end, whole)
+    rows = join_state.with_run_columns(frame, key, start, end, whole)
     ends = node.compute_once(_ends_of, columns, len(layout.windows))
     both = None
     if rows.n and col.UNTIL in rows and longest(node) >= MAX:
         at = f"{node.id}.{i}"
         both = settled.update_side(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
-    return Side(lsm_runs.build_run(rows), old, layout, ends, both)
+    return Side(join_state.build_run(rows), old, layout, ends, both)
 
 
 def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
@@ -167,7 +168,9 @@ def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     return report_count_bound.reach(frame, table) if by_number else outer(frame, layout, table)
 
 
-def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> lsm_runs.Horizons:
+def horizons_of(
+    node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext
+) -> join_state.Horizons:
     """Returns the instant before which no new row counts; for rows with numbers the number, as far
     as the rows that have arrived here show it.
     """
@@ -179,7 +182,7 @@ def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) ->
     tops = [
         int(f[col.greatest(report_count_bound.LAST)].max(initial=0)) for f in new if f is not None
     ]
-    return lsm_runs.Horizons(now + 1, max([now, *tops]) + 1)
+    return join_state.Horizons(now + 1, max([now, *tops]) + 1)
 
 
 def longest(node: PlanNode[s.Join]) -> int:
@@ -218,7 +221,7 @@ def _ends_of(node: PlanNode, columns: tuple[int, ...], width: int) -> tuple[str,
 
 
 def probe_runs(
-    step: s.Join, new: lsm_runs.Run, old: Sequence[lsm_runs.Run], *, turned: bool
+    step: s.Join, new: join_state.Run, old: Sequence[join_state.Run], *, turned: bool
 ) -> Iterator[Pairs]:
     """New rows of one side against runs of the other; ``turned``: the new are the right ones."""
     for run in old:
@@ -233,7 +236,9 @@ def probe_runs(
             yield _agreeing_pairs(step, pairs)
 
 
-def _probe(new: lsm_runs.Run, run: lsm_runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
+def _probe(
+    new: join_state.Run, run: join_state.Run, by_bucket: bool
+) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
     k, h, s_, e, rows = new.as_probes(run.range, by_bucket)
     at = 0

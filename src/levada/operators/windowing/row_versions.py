@@ -5,8 +5,8 @@ event has as many changes in an epoch as events, and a join by key would meet al
 before or after a row: the square of a key's events in an epoch, nearly all of which cancel. Here +1
 and the -1 that takes it back become one row that counts from the one instant to the other (``u``),
 and a join meets the rows that exist at its row's instants. A row that still exists at the end of an
-epoch has no end yet: it is taken back by a later -1 (``state/retractable_side``). Sums of weights
-are the same at every instant, so results are.
+epoch has no end yet: it is taken back by a later -1 (``state/join_state_with_retractions``). Sums
+of weights are the same at every instant, so results are.
 
 The -1 of a row is the next change of an equal row. In a set that is always so; in a bag, several +1
 may come first, and the remaining ones stay unchanged. Cost: a hash probe a row and a sort by (row,

@@ -5,7 +5,7 @@
   blocks.
 - ``sustainable``: bounded queues block when full, so every replica of an operator takes an equal
   share, and the slowest replica bounds all. Several spouts each emit until they are blocked
-  (``multi_source_model``); in a search they emit in proportion to their input.
+  (``throughput_models``); in a search they emit in proportion to their input.
 - ``epochs``: stages are barriers, as on Spark. An epoch takes the driver's time, and for each
   operator an overhead and the share of its fullest place.
 

@@ -4,7 +4,7 @@ parameters.
 ``Installer`` makes the ``Shape`` and the ``Member`` of an operator from its reads and its installed
 inputs. ``Topology`` finds or makes the node and the member. Before that, ``Installer`` numbers the
 operators of a query, so operators of several queries are installed once for all of them
-(``common_subexpressions``, ``batch_install``). Projections are not operators: they are part of
+(``share_equal_operators``, ``batch_install``). Projections are not operators: they are part of
 edges.
 """
 
@@ -38,8 +38,8 @@ from levada.plan.lowering.rdf_merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL_PARTITIONS
-from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, Key, Numbered
 from levada.plan.sharing.parameterize import is_number
+from levada.plan.sharing.share_equal_operators import CommonSubexpressions, Form, Key, Numbered
 
 # Records the installed operators of a tree, to install them again with other terms.
 #

@@ -3,7 +3,7 @@ parameters.
 
 A step follows from an operator, the names of its output slots and those of its inputs' slots. Steps
 are built in two ways: from an operator's reads to install it (``installer``), and from all its
-variables to compare it with other operators (``common_subexpressions``).
+variables to compare it with other operators (``share_equal_operators``).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The steps of joins and picks: a pick selects the rows of one query from a join that many queries
-share (``plan/sharing/relaxation``).
+share (``plan/sharing/share_relaxed_joins``).
 
 The differences between queries below such a join are *keys* (they want terms), *ranges* (they want
 values between two constants), and the *rest* (other conditions). A pick has the demand of its query

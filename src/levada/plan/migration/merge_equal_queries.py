@@ -5,7 +5,7 @@ queries that are added while others run).
     the same, from 9,000 on              a set of operators of its own, above the joins
 
 Both queries have the same results once all reports are made up to the instant at which an element
-from before the later start leaves its windows (``switch_point``). So the later query begins to
+from before the later start leaves its windows (``migration``). So the later query begins to
 migrate at once: a second, muted Emit of it reads the operators of the earlier query. When that
 instant has passed, the next plan version uses this Emit and removes operators that only the old one
 used. Nothing is planned again, and relaxed joins, picks and join orders stay.

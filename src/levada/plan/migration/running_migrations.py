@@ -4,7 +4,7 @@ its own (STREAMREUSE, section 5; docs/decisions/0095-switching-orders.md).
     begin     installs the set like that of a new query. It counts elements from its start on, and
               its Emit is muted. A use of its own keeps it, as a query keeps its operators
     finish    the next plan version uses this Emit for the query, and removes the members that only
-              the old Emit used (``switch_point`` defines the instant)
+              the old Emit used (``migration`` defines the instant)
     removing a query also removes its migration (``Topology.remove``)
 
 So the migration happens at a plan version, and each version has either Emit. The query's start, its

@@ -37,7 +37,7 @@ from levada.plan.physical import traits as t
 from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Traits
 
 # Picks and the operators of relaxed joins below them, by variable names
-# (``plan/sharing/relaxation``).
+# (``plan/sharing/share_relaxed_joins``).
 
 
 @frozen
@@ -403,7 +403,7 @@ class Union(t.SideBySide, t.Passing):
 @frozen
 class Applied(t.Plain):
     """The operators of the input with these names and terms in place of its patterns' own
-    (``rdf_merge``, ``recorded_plan``).
+    (``rdf_merge``, ``installer``).
     """
 
     terms: tuple[Term, ...]

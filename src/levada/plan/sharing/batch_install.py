@@ -2,7 +2,7 @@
 the columns of all readers.
 
     numbers     the operators of each query, inputs first
-                (``binding/installer``, ``common_subexpressions``)
+                (``binding/installer``, ``share_equal_operators``)
     needs       from the results down: an operator's needs are the union of its readers'
     operators   from the streams up; existing ones are read, and nothing below them is requested
 
@@ -21,7 +21,7 @@ from levada.plan.binding.required_facets import Needs, emit_needs
 from levada.plan.binding.slot_resolution import slots_of
 from levada.plan.execution.row_layout import NOTHING, Facet
 from levada.plan.physical.operators import Applied, Constant, Op
-from levada.plan.sharing.common_subexpressions import (
+from levada.plan.sharing.share_equal_operators import (
     CommonSubexpressions,
     InstalledOperator,
     Numbered,

@@ -5,11 +5,11 @@ the running join with a compensation on top).
     q2   .. FILTER(?v > 7)  over 5 s                       belongs to it: a pick of q1's join
     q3   .. FILTER(?v > 3)                                 does not, and leads a family of its own
 
-A family is a block (``relaxation``) that is separate from all other equal ones, by the name of the
-query that leads it. Its join is relaxed, but only to the demand of its leader, so running operators
-get no more rows when a query is added. Containment is decided by terms, bounds of numbers and
-lengths of windows. If these are not comparable, a query leads a family. In any case the pick
-returns exactly the rows of the query's own join.
+A family is a block (``share_relaxed_joins``) that is separate from all other equal ones, by the
+name of the query that leads it. Its join is relaxed, but only to the demand of its leader, so
+running operators get no more rows when a query is added. Containment is decided by terms, bounds
+of numbers and lengths of windows. If these are not comparable, a query leads a family. In any case
+the pick returns exactly the rows of the query's own join.
 
 Cost of a query: linear in its operators, and in the families of its blocks.
 """
@@ -27,9 +27,9 @@ from levada.core.rdf_terms import XSD, Literal, Term
 from levada.plan.binding.installer import Installer
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import Key
 from levada.plan.sharing.parameterize import is_time_join
-from levada.plan.sharing.relaxation import Block, blocks, replace_operators
+from levada.plan.sharing.share_equal_operators import Key
+from levada.plan.sharing.share_relaxed_joins import Block, blocks, replace_operators
 
 _BELOW = (Function.LESS, Function.LESS_EQUAL)
 _ABOVE = (Function.GREATER, Function.GREATER_EQUAL)

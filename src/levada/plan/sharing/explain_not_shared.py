@@ -23,8 +23,8 @@ from levada.plan.execution.joins import JoinKind, Order
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.parameterize import is_time_join
-from levada.plan.sharing.relaxation import WHOLE, Block
 from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.share_relaxed_joins import WHOLE, Block
 
 MAX_CANDIDATES = 3
 """The maximum number of shown candidates."""

@@ -41,10 +41,10 @@ from levada.core.names import display_name
 from levada.core.rdf_terms import Literal
 from levada.core.size_thresholds import register
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import Key
 from levada.plan.sharing.explain_not_shared import hide_names, parts
-from levada.plan.sharing.relaxation import Block, BlockDemand
 from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.share_equal_operators import Key
+from levada.plan.sharing.share_relaxed_joins import Block, BlockDemand
 
 MAX_CHILDREN = register(f"{__name__}.MAX_CHILDREN", 5)
 """The maximum number of entries shown below one."""

@@ -8,7 +8,7 @@ A pattern's subject or object becomes a variable: a new one, or that of the same
 pattern, by which joins above compare the two. A condition below the join is lifted part by part:
 
     range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: by an order of values
-             (``indexable_ranges``)
+             (``parameterize``)
     key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``: by identity, since nothing
              else equals these; ``IN`` with integers of an integer column, which has one text for
              each value

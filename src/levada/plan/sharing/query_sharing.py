@@ -19,8 +19,8 @@ from levada.plan.sharing.join_orders.running_subjoins import RunningSubjoins
 from levada.plan.sharing.measured_cardinalities import Flows
 from levada.plan.sharing.pending_queries import Newcomer, order_queries
 from levada.plan.sharing.regions.operator_sites import Sites, marks_of
-from levada.plan.sharing.relaxation import BlockDemand, with_wide_sets
 from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.share_relaxed_joins import BlockDemand, with_wide_sets
 from levada.plan.sharing.shared_join_sides import Sides
 from levada.plan.sharing.shared_state_size import SharedStateEstimates, explain_refusal
 from levada.plan.sharing.sharing_modes import Planning, Sharing

@@ -1,7 +1,7 @@
 """The recovery of arrangements by their members alone: those of an earlier run, and those of
 templates, which are installed by members (``template_instances``).
 
-Operators are registered when queries are added (``common_subexpressions``). The members of an
+Operators are registered when queries are added (``share_equal_operators``). The members of an
 ``Arrange`` over a pattern define it completely: the kept variables and keys, the constants and
 graphs, and (``since``) the version of the static files. For rows of a stream, which are made a set,
 they also define the windows. So the arrangement is registered as if it had just been installed, and
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from levada.plan.execution import steps as s
 from levada.plan.execution.shapes import Member, Shape
-from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Form, InstalledOperator
+from levada.plan.sharing.share_equal_operators import CommonSubexpressions, Form, InstalledOperator
 from levada.plan.topology.topology import Topology
 
 

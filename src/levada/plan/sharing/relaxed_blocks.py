@@ -1,5 +1,5 @@
 """The choice of the queries that read relaxed blocks: those with equal blocks of different demand
-(``relaxation``).
+(``share_relaxed_joins``).
 
 A block has two forms: with times of each window of its query, and with times of each leaf
 (``per_leaf_times``). In the second form blocks are equal that read the same patterns in one window
@@ -20,8 +20,14 @@ from levada.core.rdf_terms import Term
 from levada.plan.binding.installer import Installer
 from levada.plan.logical.query_template import substitute
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import Key
-from levada.plan.sharing.relaxation import Block, BlockDemand, blocks, replace_operators, sub_blocks
+from levada.plan.sharing.share_equal_operators import Key
+from levada.plan.sharing.share_relaxed_joins import (
+    Block,
+    BlockDemand,
+    blocks,
+    replace_operators,
+    sub_blocks,
+)
 
 Refused = Callable[[str, Iterable[BlockDemand], BlockDemand], str]
 

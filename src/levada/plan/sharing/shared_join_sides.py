@@ -1,4 +1,4 @@
-"""The choice of joins that share a side and read it from an arrangement (``stream_arrangements``;
+"""The choice of joins that share a side and read it from an arrangement (``static_arrangements``;
 CQELS Cloud, shared state).
 
     q1   (?x :p ?y) x (?x :q ?z)       its own join: no other query has a side of it
@@ -25,7 +25,7 @@ from levada.plan.binding.edges import base_of
 from levada.plan.binding.installer import Installer, reading_of_edge
 from levada.plan.physical.operators import Join, Op
 from levada.plan.sharing.batch_install import Batch
-from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Key
+from levada.plan.sharing.share_equal_operators import CommonSubexpressions, Key
 from levada.plan.sharing.static_arrangements import (
     arrangement_of_side,
     joins_of,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from levada.core.event_time import Window
 from levada.plan.execution.joins import GIVEN
 from levada.plan.execution.plan import At
-from levada.plan.sharing.relaxation import BlockDemand
+from levada.plan.sharing.share_relaxed_joins import BlockDemand
 
 
 @dataclass(slots=True)

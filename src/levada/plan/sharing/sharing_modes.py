@@ -19,7 +19,7 @@ class Sharing(StrEnum):
 
     ``off``: the intake alone, so each query has operators and state of its own. ``exact``: equal
     operators. ``containment``: also joins whose rows are contained in those of a running join
-    (``containment``). ``relax``: also joins that differ in constants (``relaxation``).
+    (``containment``). ``relax``: also joins that differ in constants (``share_relaxed_joins``).
     """
 
     OFF = "off"

@@ -75,7 +75,7 @@ def add_rows(
 
     They hold at the next ``install``. Instances are relaxed if the sharing mode relaxes and two of
     them differ: then the template is, beside its twin. Operators shared with other queries are
-    registered only for readers of the same columns (``common_subexpressions``), as after a restart.
+    registered only for readers of the same columns (``share_equal_operators``), as after a restart.
     """
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.plan.execution.shapes import Member, Shape
-from levada.plan.sharing.common_subexpressions import CommonSubexpressions
+from levada.plan.sharing.share_equal_operators import CommonSubexpressions
 from levada.plan.topology.catalog_members import CatalogNode
 
 

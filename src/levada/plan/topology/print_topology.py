@@ -15,7 +15,7 @@ Each node is a line: its stage, its step with the flags that are set, the column
 its inputs. An exchange is shown with the slots that route rows (``home``: all rows of a member go
 to one place). Each member is a line below: its number, its own fields, and the queries that use it.
 A change of a node's line is a change of the data between machines. Each edge is a line at the end:
-its grouping and the reason (``edge_partitioning``). Cost: linear in the members that each query
+its grouping and the reason (``print_topology``). Cost: linear in the members that each query
 uses.
 """
 

@@ -6,7 +6,7 @@
     builder   the versions of the execution plan         build_execution_plan
 
 Equal operators over equal inputs are one member, whichever queries ask for them and whichever
-columns these read (``plan/sharing/common_subexpressions``).
+columns these read (``plan/sharing/share_equal_operators``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` returns a ``Plan`` for workers, with
 arrays instead of dictionaries. ``plan/encoding`` writes the differences of each version.

@@ -2,7 +2,7 @@
 (docs/decisions/0007-one-task-or-many.md).
 
 The model ``epochs`` predicts the time of an epoch for each way. It follows from the costs of
-operators, the critical path and a line over measurements (``operator_cost``, ``epoch_time`` and
+operators, the critical path and a line over measurements (``operator_cost`` and
 ``epoch_time_trend`` of ``runtime.cost_model``). It also predicts the CPU time of the tasks, and of
 Spark's JVM if that is local; ``parallelism_choice`` chooses by both. Without measurements an epoch
 is one task unless it is very large. A way that was not tried for long, and is nearly the better

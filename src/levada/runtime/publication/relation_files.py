@@ -10,7 +10,7 @@ publishing an epoch again changes nothing, and the file can be written anew from
 sorted by their texts. ``report`` is the last instant at which the relation changed.
 
 Cost: writing is linear in the size of the relation, and writes two files. So changes are held back
-(``file_rolling``) until ``PAUSE_RATIO`` times the duration of the last writing has passed. At most
+until ``PAUSE_RATIO`` times the duration of the last writing has passed. At most
 one part in ``PAUSE + 1`` of the time is spent on it, whatever the size of the relation.
 """
 

@@ -30,7 +30,7 @@ from levada.errors import PromiseError
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_ids import identify
 from levada.operators.operator_context import OperatorContext
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 
 if TYPE_CHECKING:
     from levada.connectors.ingest.elements import Elements
@@ -96,21 +96,23 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: OperatorConte
         within = reach(plan, streams[stream])
         ends = np.minimum(rows[col.least(0)] + within, MAX)
         places = rows.select((col.mantissa(0), "file", col.PLACE))
-        new = lsm_runs.build_run(
-            lsm_runs.with_run_columns(
+        new = join_state.build_run(
+            join_state.with_run_columns(
                 places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None
             )
         )
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
-        for a, b in _first_meetings(new, lsm_runs.live_runs(state, key, now)):
+        for a, b in _first_meetings(new, join_state.live_runs(state, key, now)):
             raise _promise_error(env.pool, streams[stream], a, b)
-        lsm_runs.insert(state, key, new, within // 4, horizon=after)
+        join_state.insert(state, key, new, within // 4, horizon=after)
         dead = max(dead, int(ends.max(initial=MIN)))
     return dead
 
 
-def _first_meetings(new: lsm_runs.Run, old: list[lsm_runs.Run]) -> Iterator[tuple[Frame, Frame]]:
+def _first_meetings(
+    new: join_state.Run, old: list[join_state.Run]
+) -> Iterator[tuple[Frame, Frame]]:
     """Returns the first row of each run that matches a new one, and the new one; ``#s`` is the time
     of each.
     """

@@ -21,7 +21,7 @@ from levada.connectors.serialization.serialize import lines
 from levada.core.event_time import TIMELESS
 from levada.core.names import display_name
 from levada.engine.status.result_archive import Archive, ArchivedReports
-from levada.server.fair_slots import FairSlots
+from levada.server.security.request_limits import FairSlots
 
 PAGE = 64 << 10  # bytes of a page
 HELD = 8 << 20  # bytes of epochs that stay in memory for other clients

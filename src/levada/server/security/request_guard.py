@@ -6,7 +6,7 @@
 - With tokens the header ``Authorization: Bearer`` must have one; tokens elsewhere are ignored.
 - Bodies are counted as they arrive, within a time. Packed bodies are refused.
 - Large answers count until they are sent, in pieces, so slow readers hold memory briefly; many of
-  them are refused (``memory_budget``).
+  them are refused (``request_guard``).
 
 A WebSocket passes the same checks, and is refused over HTTP. The router checks the role.
 """

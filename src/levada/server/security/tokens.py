@@ -33,7 +33,7 @@ from typing import BinaryIO
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
-from levada.server.security.token_quotas import AS_ALL, TokenQuota, parse_allowance
+from levada.server.security.token_limits import AS_ALL, TokenQuota, parse_allowance
 
 PREFIX = "sha256:"
 SETTLED = 2.0  # s: two changes within it may leave a file with the same time

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from levada.core.frame import Frame
 from levada.kernels.keyed.bucket_layout import avalanche
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.state.checksummed_frames import unpack_checked
+from levada.operators.state.join_state import range_of, row_bytes
 from levada.operators.state.key_ranges import Range
-from levada.operators.state.lsm_runs import range_of, row_bytes
 from levada.operators.state.state_parts import Bounded, State
 
 FILES: dict[str, bytes] = {}
@@ -36,20 +36,20 @@ def bounded(theta: int) -> State:
     return State(None, "", opened, Bounded(theta, written))
 
 
-def epoch(keys: list[int], first: int, at: int, lasts: int) -> lsm_runs.Run:
+def epoch(keys: list[int], first: int, at: int, lasts: int) -> join_state.Run:
     """Rows of these keys, numbered from ``first``, that count from ``at`` for ``lasts``."""
     k = np.array([avalanche(np.uint64(key + 1)) for key in keys], np.uint64)
     s = np.full(len(keys), at, np.int64)
     rows = Frame({"id": np.arange(first, first + len(keys)), "key": np.array(keys, np.int64)})
-    return lsm_runs.build_run(
-        lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, s + lasts, k)
+    return join_state.build_run(
+        join_state.with_run_columns(rows, (k, k ^ np.uint64(5)), s, s + lasts, k)
     )
 
 
-def met(state: State, probe: lsm_runs.Run, horizon: int) -> list[tuple[int, int]]:
+def met(state: State, probe: join_state.Run, horizon: int) -> list[tuple[int, int]]:
     """Which rows a run meets, both by row and by bucket."""
     found = []
-    for run in lsm_runs.live_runs(state, "x", horizon):
+    for run in join_state.live_runs(state, "x", horizon):
         b = probe.buckets
         at, places = run.find_pairs(b.k, b.h, b.s, b.ends)
         ids = probe.rows["id"][probe.rows_at(at.astype(np.int32))]
@@ -74,7 +74,7 @@ def test_what_is_alive_is_met_once(
         alive += [(key, number + i, now + lasts) for i, key in enumerate(keys)]
         if keys:
             new = epoch(keys, number, now, lasts)
-            lsm_runs.insert(state, "x", new, max(lasts // 4, 1), horizon=now)
+            join_state.insert(state, "x", new, max(lasts // 4, 1), horizon=now)
             number += len(keys)
         probe = epoch([0, 1, 7, 40], 0, now, 1)
         want = [(i, n) for i, key in enumerate((0, 1, 7, 40)) for k, n, end in alive
@@ -97,8 +97,8 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
     theta, state = 4000, bounded(4000)
     rng = np.random.default_rng(5)
     for at in range(40):
-        lsm_runs.insert(state, "x", epoch(rng.integers(0, 500, 100).tolist(), at * 100, at, 10**6),
-                    10**6 // 4, horizon=at)  # fmt: skip
+        rows = epoch(rng.integers(0, 500, 100).tolist(), at * 100, at, 10**6)
+        join_state.insert(state, "x", rows, 10**6 // 4, horizon=at)
     pieces = [p for p in state.pieces("x") if p.level > 1]
     each = row_bytes(state.frame(pieces[0]))
     assert max(p.depth for p in pieces) >= 3
@@ -111,13 +111,13 @@ def test_pieces_are_no_larger_than_two_theta() -> None:
 def test_buddies_come_together_again_and_a_key_alone_is_cut_by_time() -> None:
     state = bounded(30_000)
     for at in range(33):  # one key
-        lsm_runs.insert(state, "x", epoch([3] * 100, at * 100, at, 10**6), 10**6, horizon=at)
+        join_state.insert(state, "x", epoch([3] * 100, at * 100, at, 10**6), 10**6, horizon=at)
     (merged,) = {p.run for p in state.pieces("x") if p.level == 2}
     own = [p for p in state.pieces("x") if p.run == merged]
     assert len(own) > 2
     assert len({range_of(p) for p in own}) == 1  # all of one range
     bare = State(None, "", opened)  # the bound is gone: what was cut is merged as it comes
     bare._pieces = {"x": [p for p in state.pieces("x") if p.file]}
-    one = lsm_runs._merge_to_next_level(bare, bare.pieces("x"), -1, (), alive=None)
+    one = join_state._merge_to_next_level(bare, bare.pieces("x"), -1, (), alive=None)
     assert sum(p.rows for p in one) == sum(p.rows for p in bare.pieces("x"))
     assert len(one) == 1

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.kernels.keyed.bucket_layout import avalanche
-from levada.operators.state import checksummed_frames, lsm_runs
+from levada.operators.state import checksummed_frames, join_state
 from levada.operators.state.checksummed_frames import CheckedFrames, unpack_checked
+from levada.operators.state.join_state import LookupKeys, Run, open_, restrict_run
 from levada.operators.state.key_group_sets import decode, encode
-from levada.operators.state.lsm_runs import LookupKeys, Run, open_, restrict_run
 from levada.operators.state.state_parts import Bounded, Head, State
 
 GROUPS = 64
@@ -42,8 +42,8 @@ def rows_of(keys: list[int], at: int, *, even: bool) -> Run:
     e = s + (50 if even else 1 + np.arange(len(keys)) % 50)
     group = (np.array(keys) * 7 % GROUPS).astype(np.uint16)
     rows = Frame({"op": np.zeros(len(keys), np.int32), col.PLACE: group, "id": s * 3})
-    return lsm_runs.build_run(
-        lsm_runs.with_run_columns(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1))
+    return join_state.build_run(
+        join_state.with_run_columns(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1))
     )
 
 
@@ -53,9 +53,9 @@ def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = Fals
     """
     state = State(None, "", opened, Bounded(theta, written) if theta else None)
     for run in () if apart else epochs:
-        lsm_runs.insert(state, "x", run, 40, horizon=-1)
+        join_state.insert(state, "x", run, 40, horizon=-1)
     if apart:
-        state.replace("apart", [p for run in epochs for p in lsm_runs.put_run(state, run, 1)])
+        state.replace("apart", [p for run in epochs for p in join_state.put_run(state, run, 1)])
     name = written(state.finish())
     mask = np.isin(np.arange(GROUPS), list(groups))
     here = [
@@ -68,7 +68,7 @@ def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = Fals
 
 def test_run_is_assembled_once_while_its_file_is_open() -> None:
     state = State(None, "", opened)
-    lsm_runs.insert(state, "x", rows_of([1, 2, 3], 0, even=True), 40, horizon=-1)
+    join_state.insert(state, "x", rows_of([1, 2, 3], 0, even=True), 40, horizon=-1)
     name = written(state.finish())
     files = {name: opened(name)}
     head = msgspec.convert(files[name][1], Head)
@@ -108,9 +108,9 @@ def test_as_of_the_run_as_it_is(
 ) -> None:
     now = 40 * len(epochs)
     with (
-        patch.object(lsm_runs, "MAX_WHOLE_RUN_ROWS", 0),
-        patch.object(lsm_runs, "MAX_ROWS_PER_KEY", 0),
-        patch.object(lsm_runs, "MOSTLY", 2.0),
+        patch.object(join_state, "MAX_WHOLE_RUN_ROWS", 0),
+        patch.object(join_state, "MAX_ROWS_PER_KEY", 0),
+        patch.object(join_state, "MOSTLY", 2.0),
         patch.object(checksummed_frames, "MIN_BLOCKWISE_BYTES", 64 if small else 1 << 17),
         patch.object(checksummed_frames, "BLOCK", 6 if small else 13),
     ):  # fmt: skip
@@ -178,7 +178,7 @@ def test_what_is_put_together_is_known_to_be_of_whom_its_parts_are() -> None:
         pieces = [msgspec.structs.replace(p, kept=0, within=at, level=1)
                   for p, at in zip(state.pieces("x"), places, strict=False)]  # fmt: skip
         state.replace("x", pieces)
-        lsm_runs.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
+        join_state.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
         one, new = state.pieces("x")
         assert (one.rows, one.kept, new.kept, new.within) == (80, 0, 0, 0)
         found = None if not one.within else decode(state._sets[one.within - 1])
@@ -192,13 +192,13 @@ def test_large_runs_of_others_wait() -> None:
     theirs = [rows_of(list(range(200)), 1000 * i, even=True) for i in range(20)]
     state = taken(0, theirs, set(range(GROUPS)), apart=True)
     many = len(state.pieces("x"))
-    assert lsm_runs.MOST_RUNS < many <= 2 * lsm_runs.MOST_RUNS
-    lsm_runs.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
+    assert join_state.MOST_RUNS < many <= 2 * join_state.MOST_RUNS
+    join_state.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) == many + 1
-    lsm_runs.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
+    join_state.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) == many + 2, "they have just come"
     state.file = written(state.finish())
-    lsm_runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
+    join_state.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) <= many, "now they are small beside it"
 
 
@@ -208,10 +208,10 @@ def test_inputs_put_together_one_after_the_other() -> None:
     state = taken(0, theirs, set(range(GROUPS)), apart=True)
     state.replace("y", state.pieces("x"))
     state.file, new = "it was here before", rows_of(list(range(30)), 50_000, even=True)
-    with patch.object(lsm_runs, "LITTLE", 0):
+    with patch.object(join_state, "LITTLE", 0):
         for key in "xy":
-            lsm_runs.insert(state, key, new, 40, horizon=-1)
+            join_state.insert(state, key, new, 40, horizon=-1)
     assert [len(state.pieces(key)) for key in "xy"] == [11, 14]
     state = State(Head(state._pieces, 100, state._sets), written(state.finish()), opened)
-    lsm_runs.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
+    join_state.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("y")) == 12, "it is its turn"

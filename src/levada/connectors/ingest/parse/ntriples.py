@@ -5,7 +5,7 @@ The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves 
 rest. ``connectors.ingest.parse.fallback_parser`` decides those one by one, and its canonical texts
 go to the end of the same buffer. ``connectors.ingest.parse.literal_values`` reads numbers that need
 arbitrary precision from their texts. Lines that are not statements are in ``bad``, with place and
-reason. If the kernel is not compiled yet (``interpreted_parser``), pyoxigraph parses all lines.
+reason. If the kernel is not compiled yet (``ntriples``), pyoxigraph parses all lines.
 
 Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical
 texts have equal identities. Cost: 80 to 160 ns a line in the kernel, some microseconds for each

@@ -6,7 +6,7 @@ their values. Evaluating the inner group once and finding a compatible solution 
 patterns, joins and unions. For expressions with a variable of the outer group it is equivalent only
 if that variable is bound before. The filters at the end of the inner group become the condition of
 the join, which reads both sides. Elsewhere the outer values are joined where they are read
-(``correlated_exists``), or the query is refused with the name. As a whole condition of a FILTER it
+(``exists``), or the query is refused with the name. As a whole condition of a FILTER it
 is ``Exists``; inside an expression it is a variable that ``Mark`` adds to the solutions.
 """
 

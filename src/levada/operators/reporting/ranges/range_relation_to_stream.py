@@ -2,7 +2,7 @@
 
 A row that begins at a report t begins there for an interval of ranges: the ranges in which its
 least time still is and that an earlier occurrence of it has left. For these it is new, unless an
-equal row ends at t, which holds for an interval of ranges, too (``range_expirations``). So
+equal row ends at t, which holds for an interval of ranges, too (``range_relation_to_stream``). So
 beginnings and ends of a solution at a report are summed up along the ranges, and the positive parts
 are results for intervals of them (``range_families``). Where a row begins because its earlier
 occurrence has left, later than the row arrived, that one ends at the same instant; so at a report

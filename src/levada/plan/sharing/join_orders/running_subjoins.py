@@ -27,7 +27,6 @@ from levada.plan.execution.shapes import Shape
 from levada.plan.lowering.join_order import MAX_ORDERED_PARTS, Conjunction, Tree
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import CommonSubexpressions, Key
 from levada.plan.sharing.join_orders.choose_order import (
     MAX_SEARCHED_PARTS,
     Chosen,
@@ -36,6 +35,7 @@ from levada.plan.sharing.join_orders.choose_order import (
 )
 from levada.plan.sharing.join_orders.order_cost import Costs, Cut, cuts_of, mask_of
 from levada.plan.sharing.join_orders.subjoin_keys import Keyed, Numbers, SubJoin, places_of
+from levada.plan.sharing.share_equal_operators import CommonSubexpressions, Key
 
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
 """Returns the units of a query's conjunction, by its number."""

@@ -28,8 +28,8 @@ from levada.plan.binding.installer import Installer
 from levada.plan.execution.sharing_demand import LOOSE, with_widest_windows
 from levada.plan.lowering.join_order import Conjunction, Tree
 from levada.plan.physical.operators import Op
-from levada.plan.sharing.common_subexpressions import Key
 from levada.plan.sharing.parameterize import Parameterizer
+from levada.plan.sharing.share_equal_operators import Key
 
 ORDERS = register(f"{__name__}.ORDERS", 24)
 """The maximum number of orders of equal parts that are tried."""

@@ -27,7 +27,7 @@ from levada.plan.binding.installer import Installer
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.regions.regions import Reach, Regions
-from levada.plan.sharing.relaxation import WHOLE, blocks
+from levada.plan.sharing.share_relaxed_joins import WHOLE, blocks
 
 MAX_EXAMINED_QUERIES = 16
 """The maximum number of queries whose measurements are examined."""

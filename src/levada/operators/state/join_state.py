@@ -1,7 +1,8 @@
 """Runs: the state of a keyed input, probed by the new rows of the other side
 (docs/architecture.md#state; ``run`` defines a run).
 
-Rows that end by rows of weight -1, and not by time, are kept in another way (``retractable_side``).
+Rows that end by rows of weight -1, and not by time, are kept in another way
+(``join_state_with_retractions``).
 
 One *open* run takes each epoch's rows (written anew as a part of level 0) until it contains 8
 epochs, spans a quarter of the window, or has many rows for each new one; then it is sealed. Four

@@ -20,7 +20,7 @@ from levada.core.array_types import Bools
 from levada.core.event_time import MAX
 from levada.core.frame import Frame, concat
 from levada.core.frozen import frozen
-from levada.operators.state import lsm_runs
+from levada.operators.state import join_state
 from levada.operators.state.retractions import whole_key
 from levada.operators.state.state_parts import State, StatePart
 from levada.operators.windowing.row_versions import find_retractions
@@ -33,13 +33,13 @@ class RetractableSide:
     """
 
     pieces: list[StatePart]
-    lasting: lsm_runs.Run
-    ended: lsm_runs.Run
+    lasting: join_state.Run
+    ended: join_state.Run
 
-    def runs_to_probe(self, state: State) -> list[lsm_runs.Run]:
+    def runs_to_probe(self, state: State) -> list[join_state.Run]:
         """Returns the runs that new rows of the other side probe."""
         new_runs = [run for run in (self.lasting, self.ended) if run.rows.n]
-        return [*(lsm_runs.open_(state, piece) for piece in self.pieces), *new_runs]
+        return [*(join_state.open_(state, piece) for piece in self.pieces), *new_runs]
 
 
 def update_side(
@@ -57,12 +57,16 @@ def update_side(
     """
     pieces, parts, n = list(state.drop_dead(key, horizon)), [new], new.n
     while pieces and pieces[-1].rows <= 2 * n:
-        parts.append(lsm_runs.living_rows(lsm_runs.rows_of(state, pieces.pop()), horizon, alive))
+        parts.append(
+            join_state.living_rows(join_state.rows_of(state, pieces.pop()), horizon, alive)
+        )
         n += parts[-1].n
     rows = _end_retracted(concat(parts[::-1]), ends)
     lasting = rows[col.END] >= MAX
     return RetractableSide(
-        pieces, lsm_runs.build_run(rows.where(lasting)), lsm_runs.build_run(rows.where(~lasting))
+        pieces,
+        join_state.build_run(rows.where(lasting)),
+        join_state.build_run(rows.where(~lasting)),
     )
 
 
@@ -88,5 +92,5 @@ def keep(state: State, key: str, side: RetractableSide, horizon: int) -> None:
     later = side.ended.rows.where(side.ended.rows[col.END] > horizon)
     run = side.lasting
     if later.n:
-        run = lsm_runs.build_run(concat([side.lasting.rows, later]))
-    state.replace(key, [*side.pieces, *(lsm_runs.put_run(state, run) if run.rows.n else [])])
+        run = join_state.build_run(concat([side.lasting.rows, later]))
+    state.replace(key, [*side.pieces, *(join_state.put_run(state, run) if run.rows.n else [])])

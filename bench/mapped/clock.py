@@ -76,7 +76,7 @@ class ClockedStage(StageTask):
             found = super()._receive(blobs)
         came = (*self.inputs.values(), *self.partials.values())
         _now["rows"] = sum(frame.n for frames in came for frame in frames)
-        _now["bytes"] = sum(memoryview(blob).nbytes for blob in blobs)
+        _now["bytes"] = sum(len(bytes(blob)) for blob in blobs)
         return found
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:

@@ -94,7 +94,7 @@ def inject(patch: pytest.MonkeyPatch, stage: str, fault: str) -> None:
 
     patch.setattr(owner, name, meet)
     if stage == "operator":
-        for user in ("stage_task", "ingest_operators"):
+        for user in ("stage_task", "ingest_task"):
             patch.setattr(importlib.import_module(f"levada.runtime.task.{user}"), name, meet)
 
 

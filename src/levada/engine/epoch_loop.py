@@ -17,23 +17,15 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.checkpoint.manifest import PUBLISHING
-from levada.core.checkpoint_files import file_mode
-from levada.core.checksummed_files import read_sealed, seal
-from levada.core.durable_files import make_folder, replace_file, unwritable_error, write_once
+from levada.core.checksummed_files import seal
+from levada.core.durable_files import make_folder, replace_file, write_once
 from levada.engine.engine_driver import Driver
-from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
+from levada.engine.epoch_recovery import EpochRecovery, IntentionFiles, explain_failure
+from levada.errors import CheckpointError, OvertakenError
 from levada.runtime.publication.publication import PendingPublication
 
 FIRST_WAIT = 0.002  # s after an epoch; each call without an epoch doubles it, up to ``ask_every``
-PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
-EXAMINED = 2  # attempts after which the crashed tasks are examined
-FOR_MEMORY = (
-    "If the system has killed them for want of memory (its log says so), --memory 512MB bounds "
-    "what a task takes."
-)
-"""The hint if all attempts have lost tasks."""
 
 
 def start_epochs(driver: Driver, held: ExitStack) -> None:
@@ -60,12 +52,9 @@ class EpochLoop:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
-        self._open, self._reported, self._done = (
-            folder / "open",
-            folder / "notice",
-            folder / "done",
-        )
+        self._files = IntentionFiles(folder)
         self._driver, self._control, self._beside = driver, driver.loop, driver.publication_thread
+        self._recovery = EpochRecovery(self._files, driver)
         self._ask_every = self._wait = ask_every
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
@@ -82,7 +71,7 @@ class EpochLoop:
             finally:
                 self._beside.join()
         except BaseException as error:
-            self._control.failure = self._in_a_sentence(error)
+            self._control.failure = explain_failure(error, self._files.root, self._driver)
         finally:
             self._control.end()
 
@@ -97,76 +86,21 @@ class EpochLoop:
             if not self._run_whole(intention):
                 return
             last = intention
-        while not self._open.exists() and (final := self._driver.last_intention()) is not None:
+        while not self._files.open.exists():
+            if (final := self._driver.last_intention()) is None:
+                break
             self._write(final)
             self._run_whole(final)
 
-    def _in_a_sentence(self, error: BaseException) -> BaseException:
-        """Returns the failure as an error for users. Damage to the checkpoint has a sentence of its
-        own. After a takeover by another engine, that is the reason of any failure.
-        """
-        root = self._open.parent.parent
-        if isinstance(error, OvertakenError):
-            return error
-        if (by := self._driver.takeover_error()) is not None:
-            by.__cause__ = error
-            return by
-        if isinstance(error, OSError | CheckpointError) and not root.is_dir():
-            explained = unwritable_error(root, OSError())
-        elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
-            explained = unwritable_error(root, error)
-        elif isinstance(error, DamagedError) and (hint := rollback_hint(root)):
-            explained = DamagedError(error.message, hint=hint)
-        else:
-            return error
-        explained.__cause__ = error
-        return explained
-
     def _replay(self) -> str | None:
-        """Runs the open intention of the last start, or publishes its epoch if that is committed.
-        First it completes a pending publication. It examines the intention for input that crashes
-        its process, unless a file ``told`` says that the epoch failed with an error.
+        """Completes the last publication, then runs the intention that the last start left open.
+        Returns the intention of the last epoch.
         """
-        last = self._publish_again()
-        if not self._open.exists():
+        last = self._recovery.publish_again()
+        intention = self._recovery.open_intention()
+        if intention is None:
             return last
-        intention = read_sealed(self._open).decode()
-        if self._reported.exists():
-            self._reported.unlink(missing_ok=True)
-        else:
-            intention = self._without_poison(intention)
-        if not intention:
-            self._open.unlink(missing_ok=True)
-            return None
-        return intention if self._run_whole(intention) else None
-
-    def _publish_again(self) -> str | None:
-        """Completes the last publication. Returns its intention if there was one."""
-        last = None
-        for path in self._open.parent.glob(PUBLISHING):
-            try:
-                intention = read_sealed(path).decode()
-            except CheckpointError:
-                if path.exists():
-                    raise
-                continue  # an overtaken engine has ended meanwhile
-            is_last = self._driver.publish_again(intention)
-            with suppress(FileNotFoundError):  # so has the engine of this one
-                if is_last:
-                    last = intention
-                    os.replace(path, self._done)
-                else:
-                    path.unlink()
-        return last
-
-    def _without_poison(self, intention: str) -> str:
-        """Returns the intention that replaces one that lost a task or its process, durable before
-        it runs; "" drops the epoch (docs/decisions/0016-what-kills-is-set-aside.md).
-        """
-        examined = self._driver.examine(intention)
-        if examined not in ("", intention):
-            replace_file(self._open, seal(examined.encode()))
-        return examined
+        return intention if intention and self._run_whole(intention) else None
 
     def _run_whole(self, intention: str) -> bool:
         """Runs an intention once it may run. Returns False if the loop stops before: then it stays
@@ -177,20 +111,19 @@ class EpochLoop:
                 return False
             self._pause()
         try:
-            done = self._run_again(intention)
+            done = self._recovery.run(intention)
         except OvertakenError:  # it belongs to the other engine by now
             raise
         except Exception:
-            with suppress(OSError):  # then it is examined in vain
-                self._reported.touch(file_mode(self._reported.parent))
+            self._recovery.note_failure()
             raise
         if isinstance(done, PendingPublication):
             self._publish(done)
         elif done:
             with suppress(FileNotFoundError):
-                os.replace(self._open, self._done)
+                os.replace(self._files.open, self._files.done)
         else:
-            self._open.unlink(missing_ok=True)
+            self._files.open.unlink(missing_ok=True)
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
@@ -198,9 +131,9 @@ class EpochLoop:
         """Continues a publication beside the next epoch. Its intention is
         ``intentions/publishing-EPOCH`` until then; the next start publishes such an epoch first.
         """
-        sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
+        sign = self._files.open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
         try:
-            os.replace(self._open, sign)
+            os.replace(self._files.open, sign)
         except FileNotFoundError:  # an overtaken engine has removed it
             rest.work()
         else:
@@ -210,32 +143,7 @@ class EpochLoop:
         rest.work()
         # of this epoch: another engine may have taken over by now
         with suppress(FileNotFoundError):
-            os.replace(sign, self._done)
-
-    def _run_again(self, intention: str) -> bool | PendingPublication:
-        """Runs an epoch. If it lost tasks, runs it again after growing pauses: first without the
-        input that crashed them. If no input is guilty, an executor is lost, or data that it has
-        sent: the epoch runs three more times. Returns False if the epoch is not done.
-        """
-        for attempt, pause in enumerate((*PAUSES, None), 1):
-            try:
-                left = self._driver.run_epoch(intention)
-                return True if left is None else left
-            except LostTaskError as error:
-                self._beside.join()
-                if attempt <= EXAMINED:
-                    examined = self._without_poison(intention)
-                    if not examined:
-                        return False
-                    if examined != intention:
-                        intention = examined
-                        continue
-                self._driver.warn_of_loss(intention, error, pause)
-                if pause is None:
-                    error.hint = error.hint or FOR_MEMORY
-                if pause is None or self._control.stopping.wait(pause):
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+            os.replace(sign, self._files.done)
 
     def _pause(self) -> None:
         """Pauses briefly after an epoch, then longer and longer. So new input is read soon, and
@@ -249,8 +157,8 @@ class EpochLoop:
 
     def _write(self, intention: str) -> None:
         data = seal(intention.encode())
-        if write_once(self._open, data):
+        if write_once(self._files.open, data):
             return
         if (by := self._driver.takeover_error()) is not None:
             raise by
-        replace_file(self._open, data)  # an overtaken engine has written one ahead
+        replace_file(self._files.open, data)  # an overtaken engine has written one ahead

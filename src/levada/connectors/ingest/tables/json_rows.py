@@ -27,6 +27,7 @@ from levada.core.array_types import Bytes, Longs
 from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
 
 NOT_JSON = "not a JSON object"
+ARRAY = "a JSON array, and NDJSON has an object on each line"
 _DOUBLE = 16  # characters of a number that a double holds
 _DELETE = 127  # a character that no column name contains
 HALF = "an escape is a surrogate without its other half, which is not a character"
@@ -50,7 +51,7 @@ def json_rows(
     dead = [
         Dead(
             reference.start + int(start[k]),
-            encoding_fault(data[start[k] : stop[k]].tobytes()) or why,
+            _explain(data[start[k] : stop[k]].tobytes(), why),
             decode(data, start[k], stop[k]),
         )
         for k, why in faults.items()
@@ -66,6 +67,16 @@ def json_rows(
         dead,
         int(np.count_nonzero(~counted)),
     )
+
+
+def _explain(line: bytes, reason: str) -> str:
+    """Returns the reason why a line is not a row.
+
+    >>> _explain(b'[{"a": 1}]', NOT_JSON)
+    'a JSON array, and NDJSON has an object on each line'
+    """
+    is_array = reason == NOT_JSON and line.lstrip()[:1] == b"["
+    return encoding_fault(line) or (ARRAY if is_array else reason)
 
 
 def _lines(data: Bytes) -> tuple[Longs, Longs]:

@@ -50,7 +50,7 @@ try:
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
         engine.await_end()
-        dead = engine._records()["http://e/S"].dead
+        dead = engine._records()["http://e/S"].dead_letters
     texts = [path.read_text() for path in (root / "out" / "q").glob("*.csv")]
     lines = [line for text in texts for line in text.splitlines()[1:]]
     print(json.dumps([dead, sorted(lines)]))

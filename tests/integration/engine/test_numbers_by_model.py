@@ -97,8 +97,8 @@ def test_the_model_says_how_many_there_are_and_why(tmp_path: Path) -> None:
     found = json.loads(explain_placement(tmp_path / "ck", as_json=True))["partition_policy"]
     assert found["policy"] == "model" and found["max_partitions"] == 3
     assert found["decisions"][0]["reason"] == first.reason
-    assert set(found["predicted"]) == {"1", "2", "3"}
-    assert {"2", "3"} <= set(found["measured"])
+    assert set(found["predicted_ms"]) == {"1", "2", "3"}
+    assert {"2", "3"} <= set(found["measured_epochs"])
 
 
 @pytest.mark.usefixtures("soon")
@@ -116,7 +116,7 @@ def test_a_start_goes_on_over_what_was_chosen_of_as_many_cores(tmp_path: Path) -
     last, _ = run(tmp_path, 10**9)
     assert set(partitions(last)) == {3}, "as it is"
     assert last[-1].epoch_costs is not None and last[-1].epoch_costs.partition_policy is not None
-    assert last[-1].epoch_costs.partition_policy.policy == "given"
+    assert last[-1].epoch_costs.partition_policy.policy == "fixed"
     assert last[-1].epoch_costs.partition_policy.predicted_ms[2] == 20.0, "told, and not gone by"
 
 

@@ -255,7 +255,7 @@ def test_what_was_pushed_and_not_read_is_read_by_the_next_engine(
     from levada.engine.engine_driver import Driver
 
     with monkeypatch.context() as patch, Engine(spark=False, checkpoint=tmp_path) as engine:
-        patch.setattr(Driver, "_next", lambda driver, last: None)
+        patch.setattr(Driver, "next_intention", lambda driver, last: None)
         engine.stream(S)
         engine.register(ALL, name="q")
         engine.start()

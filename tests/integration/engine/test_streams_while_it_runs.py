@@ -178,7 +178,11 @@ def test_a_stream_that_was_taken_away_is_not_declared_back(tmp_path: Path) -> No
     (tmp_path / "t.nt").write_text("\n".join(lines(1, 2, 3)) + "\n")
     with engine(tmp_path, s=tmp_path / "s.nt") as running:
         has_read(running, "s", 2)
-        assert asked(tmp_path, leave="e:s").messages[0].startswith("e:s: taken away after epoch ")
+        assert (
+            asked(tmp_path, remove_stream="e:s")
+            .messages[0]
+            .startswith("e:s: taken away after epoch ")
+        )
     with pytest.warns(UserWarning, match="was taken away while an engine ran"), engine(
         tmp_path, s=tmp_path / "s.nt"
     ) as running:  # fmt: skip
@@ -197,8 +201,8 @@ def test_what_the_program_declares_otherwise_wins(tmp_path: Path) -> None:
     (tmp_path / "s.nt").write_text("\n".join(lines(1, 2)) + "\n")
     with engine(tmp_path):
         stream = NewStream("e:s", str(tmp_path / "s.nt"), {"lateness": "1s"})
-        assert asked(tmp_path, stream=stream).messages == ["e:s: added, from the next epoch on"]
-        assert "There are two streams" in asked(tmp_path, stream=stream).refusal
+        assert asked(tmp_path, add_stream=stream).messages == ["e:s: added, from the next epoch on"]
+        assert "There are two streams" in asked(tmp_path, add_stream=stream).refusal
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with engine(tmp_path) as running:

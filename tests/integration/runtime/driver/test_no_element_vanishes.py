@@ -167,7 +167,7 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path: Path, files: str) -> Non
     for one in (made, source()):  # the engine that goes on, and one that is started again
         second, after = one.take(json.loads(json.dumps(position)), 100)
         assert texts(second) == new
-        assert after["replaced_files"] == 1
+        assert after["replaced"] == 1
         assert second[0].document != first[0].document
         assert not one.backlog(after)
     # shorter than what was read, but another file
@@ -175,7 +175,7 @@ def test_a_file_that_is_replaced_is_read_anew(tmp_path: Path, files: str) -> Non
     os.replace(tmp_path / "new", path)
     made.discover(position=after)
     third, last = made.take(after, 100)
-    assert texts(third) == line(7) and last["replaced_files"] == 2
+    assert texts(third) == line(7) and last["replaced"] == 2
 
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
@@ -246,7 +246,7 @@ def test_a_file_that_is_written_over_with_the_same_first_bytes_is_read_anew(
     path.write_text(new)  # in place, as `cp` does it
     made.discover(position=position)
     references, after = made.take(position, 1_000_000)
-    assert texts(references) == new and after["replaced_files"] == 1
+    assert texts(references) == new and after["replaced"] == 1
 
 
 def test_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,11 @@ def test_held_back_epochs_are_one_file(stream: Path, tmp_path: Path, request: An
 def test_a_host_that_does_not_see_the_folder(
     stream: Path, tmp_path: Path, tasks: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distributed_writes, "mark_of", lambda out: "another")
+    read_mark, marks = distributed_writes.mark_of, iter(["another"])
+    # the driver reads the mark first, then the task does
+    monkeypatch.setattr(
+        distributed_writes, "mark_of", lambda out: next(marks, None) or read_mark(out)
+    )
     found = written(stream, tmp_path / "tasks", Format.CSV)
     assert len(tasks()) == 1, "it is asked once"
     monkeypatch.undo()

@@ -94,7 +94,7 @@ def test_letters_that_lie_elsewhere(run: Run, tmp_path: Path) -> None:
     (run.folder / "s" / "90000.nt").write_text('x\n<http://e/a> <http://e/p> "1" 9000 .\n')
     elsewhere = tmp_path / "out"
     with served(Settings(run.root, port=0, letters=elsewhere)) as url:
-        until(lambda: httpx.get(f"{url}/letters").json()["counts"].get("s", {}).get("dead"))
+        until(lambda: httpx.get(f"{url}/letters").json()["counts"].get("s", {}).get("dead_letters"))
         assert "below its --out" in httpx.get(f"{url}/letters").json()["message"]
         write(elsewhere, "dead-letter", 1, {"stream": "s", "reason": "It is none."})
         found = httpx.get(f"{url}/letters").json()

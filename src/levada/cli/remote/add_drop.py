@@ -57,7 +57,7 @@ def add(
 def destination_of(to: To) -> OutputSpec:
     """Returns an output with absolute paths, since the engine may run in another folder.
 
-    >>> destination_of(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
+    >>> destination_of(To("kafka://a:9092/hot", {"password": "env:WORD"})).options
     {'password': 'env:WORD'}
     """
     said = dict(to.options)

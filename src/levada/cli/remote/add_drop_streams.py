@@ -39,7 +39,7 @@ def asked_for(text: str) -> NewStream:
     """Returns the stream of one argument, with absolute paths. Raises ``UsageError``.
 
     >>> asked_for("obs=push:,lateness=1s")
-    NewStream(name='obs', path='push:', said={'lateness': '1s'})
+    NewStream(name='obs', path='push:', options={'lateness': '1s'})
     """
     name, path, said = stream_words(text)
     StreamConfig.from_options(name, path, **said)  # raises before any request

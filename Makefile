@@ -61,7 +61,7 @@ long: setup  ## all long tests; CASES, KILLS, FUZZ and SOAK enlarge it; EIGHTH=3
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) $(sort $(HAND_MADE) $(RANDOM) $(DRAWN))
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_FUZZ=$(call asked,FUZZ,10000) $(PYTEST) tests/fuzz --timeout 7200
 
-eighth:  ## the eighth of the long tests that CI drew: make eighth EIGHTH=3
+eighth:  ## an eighth of the long tests: make eighth EIGHTH=3
 	@test -n "$(EIGHTH)" || { echo "Name the eighth: make eighth EIGHTH=3" >&2; exit 1; }
 	@echo "Running eighth $(EIGHTH) of the long tests; repeat it with: make eighth EIGHTH=$(EIGHTH)"
 	@$(MAKE) --no-print-directory long EIGHTH=$(EIGHTH)

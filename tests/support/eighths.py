@@ -1,4 +1,4 @@
-"""The eighth of the long tests to which a test belongs. CI runs one, drawn by the commit."""
+"""The eighth of the long tests to which a test belongs."""
 
 import zlib
 

@@ -96,7 +96,7 @@ def test_rows_of_a_table(client: httpx.Client) -> None:
         ("s", "<http://e/a> <http://e p> <http://e/b> 5 .\n", (3, 14), "Malformed"),
         ("s", "\udcff <http://e/p> <http://e/b> 5 .\n", (3, 1), "Malformed"),
         ("k", '{"ts": 1, "k": "one"}\n', (3, 1), "A row cannot be read"),
-        ("k", "[1]\n", (3, 1), "A row cannot be read: not a JSON object."),
+        ("k", "[1]\n", (3, 1), "A row cannot be read: a JSON array, and NDJSON has an object"),
         ("k", '{"k": 1}\n', (3, 1), "A row cannot be read"),
     ],
 )

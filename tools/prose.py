@@ -2,11 +2,13 @@
 
 Rules: at most 25 words a sentence; no sentence begins with a clause as its subject (What, Who,
 Whose, Which, Of); no words of the list below; lines of at most 100 characters outside tables and
-links; table cells of at most 160. Without arguments it checks all pages.
+links; table cells of at most 160. Without arguments it checks all pages, and the openings of the
+sentences in docstrings of ``src``, those of constants and attributes included.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -77,11 +79,26 @@ def check_page(page: Path) -> Iterator[str]:
         yield f"{page.relative_to(ROOT)}:{line}: {problem}"
 
 
+def check_docstrings(module: Path) -> Iterator[str]:
+    """The sentences of a module's docstrings that begin with a clause as their subject."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(text := node.value.value, str):
+            for line, problem in problems("\n".join(map(str.strip, text.split("\n")))):
+                if problem.startswith("begins"):
+                    name = module.relative_to(ROOT)
+                    yield f"{name}:{node.lineno + line - 1}: {problem}"
+
+
 def main(arguments: list[str]) -> int:
     """Prints the violations; returns 1 if there are any."""
     pages = [Path(argument).resolve() for argument in arguments]
     pages = pages or sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
     lines = [text for page in pages for text in check_page(page)]
+    if not arguments:
+        modules = sorted((ROOT / "src").rglob("*.py"))
+        lines += [text for module in modules for text in check_docstrings(module)]
     print(*lines, sep="\n", end="\n" if lines else "")
     return min(len(lines), 1)
 

@@ -294,8 +294,8 @@ class OverMemoryError(EngineError):
 
 
 def point_at(text: str, span: Span) -> list[str]:
-    r"""Returns the line of a text with a place, and below it a caret at the place. Of a long line
-    it shows the characters around the place. Unprintable characters become question marks.
+    r"""Returns the line of a text with a place, and below it a caret at the place. A long line is
+    cut to the characters around the place. Unprintable characters become question marks.
 
     >>> print("\n".join(point_at("SELECT *\n{ ?s }", Span(2, 6))))
       { ?s }

@@ -13,4 +13,4 @@ Bytes = npt.NDArray[np.uint8]
 Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.uint16]
-"""Of rows the groups that decide where they are."""
+"""The key group of each row, which decides its partition."""

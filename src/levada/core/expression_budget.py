@@ -38,7 +38,7 @@ from levada.errors import ExcessError
 MIN_CHARGED_ROWS = register(f"{__name__}.MIN_CHARGED_ROWS", 256)
 TICK = 0.01  # s
 STEP = 1 / 16
-"""Of a limit: queries are not looked at more often than the sum grows by so much."""
+"""Queries are examined again when the sum has grown by this share of a limit."""
 MESSAGES = {
     "made": "It would hold more than {:,.0f} bytes of rows in one epoch.",
     "texts": "It would compute texts of more than {:,.0f} bytes in one epoch.",

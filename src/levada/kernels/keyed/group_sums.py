@@ -100,8 +100,8 @@ def winners(
 ) -> Longs:
     """Returns the row of the least (or greatest) rank per group, -1 for a group without rows.
 
-    Of equal ranks the row with the smaller identity ``(tie_y, tie_x)`` wins, of equal identities
-    the first row. NaN ranks above all numbers, -0.0 equals 0.0.
+    Among equal ranks the row with the smaller identity ``(tie_y, tie_x)`` wins, and among equal
+    identities the first row. NaN ranks above all numbers, -0.0 equals 0.0.
     """
     out = np.full(g, -1, np.int64)
     for i in range(codes.size):

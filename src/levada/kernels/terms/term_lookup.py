@@ -23,7 +23,7 @@ from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_ids import identify
 
 _REPEATED = register(f"{__name__}._REPEATED", 4)
-"""Of how many rows each text is, so that it is kept once and its rows are views of it."""
+"""Mean rows of a text from which on texts are stored once and rows are views of them."""
 
 
 class TermLookup:

@@ -37,7 +37,7 @@ from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
 
 Changes = tuple[Ints, Times, Times, Bools]
-"""Of the windows' rows: the member, the instant, the weight, whether they leave by time."""
+"""Columns of the windows' rows: member, instant, weight, and whether they leave by time."""
 
 
 @frozen

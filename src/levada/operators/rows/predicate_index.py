@@ -376,7 +376,7 @@ def _canonical(left: Longs, right: Longs, size: int) -> tuple[Longs, Longs]:
 
 
 _ROUNDS = (0, 1, 8, 64, 1 << 62)
-"""Of the pairs of a row those up to these numbers are asked at once, until enough is known."""
+"""The pairs of a row are tested in rounds, up to these numbers, until the row is decided."""
 
 
 def true_of(

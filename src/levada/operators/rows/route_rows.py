@@ -190,7 +190,7 @@ def _fill(number: int, dtype: str, frame: Frame) -> Column:
 def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     """Returns the columns of slot ``at`` as columns of slot ``i`` with these facets.
 
-    Of a typed column only some value facets travel; where it meets columns of no type, the others
+    Only some value facets of a typed column travel; where it meets columns of no type, the others
     follow from these.
     """
     columns = frame.columns

@@ -151,7 +151,7 @@ class CheckedFrames(Mapping[str, Frame]):
         self._described = {d.name: (d, digest) for d, digest in head.frames}
         self._found: dict[str, Frame] = {}
         self.facts: dict[object, Any] = {}
-        """What follows from these frames and the key alone, computed once."""
+        """Values that follow from these frames and the key alone, computed once."""
         self._some: dict[str, Some] = {}
 
     def __getitem__(self, name: str) -> Frame:

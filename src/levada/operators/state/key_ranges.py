@@ -85,7 +85,7 @@ class Range(NamedTuple):
 
 
 ALL_KEYS = Range()
-"""Of all keys."""
+"""The range of all keys."""
 
 
 def common_range(ranges: Iterable[Range]) -> Range:

@@ -35,7 +35,7 @@ from levada.plan.execution.plan import PlanNode
 from levada.plan.execution.row_layout import slot_columns
 
 MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
-"""Of one piece of the result, but for those of one row."""
+"""The most pairs in one part of the result; a single row may have more."""
 
 
 @frozen

@@ -32,7 +32,7 @@ def most_reports(rows: int) -> int:
 
 
 LEAST_SECONDS, MOST_SECONDS = 1, 100
-"""Of event time, for which a query may have so many report rows in any case, and at most."""
+"""Seconds of event time whose report rows a query may always have, and may have at most."""
 
 
 def most_at_rate(rate: int, span: Times, rows: Doubles) -> Doubles:

@@ -42,7 +42,7 @@ START = 10_000
 GROWTH = 4
 """Times the largest epoch so far: how far a line is believed beyond what it was drawn through."""
 SLACK = 0.98
-"""Of what epochs took beyond what was predicted: what still counts an epoch later."""
+"""The share of the time beyond the prediction that still counts an epoch later."""
 USUAL = 0.2
 """How much an epoch counts in how long they usually take, against what was predicted."""
 QUEUE = 8

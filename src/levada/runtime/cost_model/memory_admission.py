@@ -29,7 +29,7 @@ MIN_EPOCH_ELEMENTS = register(f"{__name__}.MIN_EPOCH_ELEMENTS", 64)
 """Elements: where so few are too many it is not for their number."""
 
 TooLarge = ManyReportsError | OverMemoryError
-"""What a task raises whose epoch is to be smaller."""
+"""The errors of a task whose epoch must become smaller."""
 
 
 @dataclass(slots=True)

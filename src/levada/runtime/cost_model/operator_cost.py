@@ -20,7 +20,7 @@ from levada.runtime.cost_model.least_squares import Line
 
 READING = "reading"
 KEEP = 0.9
-"""Of what is known, when an epoch adds to it."""
+"""The weight of earlier measurements when an epoch adds its own."""
 MS = 1e3
 
 

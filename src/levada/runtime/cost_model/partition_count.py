@@ -147,7 +147,7 @@ class PartitionCountModel:
     means: dict[int, DecayingMean] = field(default_factory=dict)
     measured: dict[int, list[float]] = field(default_factory=dict)
     judged: Resized | None = None
-    """What the last epoch has brought to its end: a change, with what came of it."""
+    """The change whose trial ended with the last epoch, with its measured result."""
     _now: int = 0
     _epochs: int = 0  # since it began, over any number
     _over: int = 0  # epochs over the present one
@@ -296,7 +296,7 @@ class PartitionCountPolicy:
         """Whether each epoch is a sample."""
         self._epochs = 0
         self.news: Resized | None = None
-        """What the next intention is to tell; None: nothing."""
+        """The change for the next intention; None if there is none."""
         self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
         at = partial(cores_of, executor)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 KEEP = 0.9
-"""Of what is known, when an epoch adds to it."""
+"""The weight of earlier measurements when an epoch adds its own."""
 MOST_OFF = 3.0
 """Times the mean: what one epoch counts at most."""
 

@@ -50,14 +50,14 @@ OTHERS, CHECKS, JOINS = -1, -2, -3
 in which groups may be divided.
 """
 MOST_FILES = register(f"{__name__}.MOST_FILES", 16)
-"""Of a slice, before they become one."""
+"""The most files of a slice before they are merged into one."""
 LITTLE = register(f"{__name__}.LITTLE", 64 << 10)
 """Bytes that a manifest has before they are added up, and become a file if that does not halve
 them.
 """
 FOLDER = "graph"
 BY_GROUP = ""
-"""Who sends rows of which each knows its group."""
+"""The sender of rows that carry their group."""
 
 _WIDTH = attrgetter("itemsize")  # of a column's values
 

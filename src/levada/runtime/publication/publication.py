@@ -71,7 +71,7 @@ from levada.runtime.task.read_results import read_epoch
 MIN_ASYNC_BYTES = register(f"{__name__}.MIN_ASYNC_BYTES", 128 << 10)
 """Bytes of segments from which on a publication goes beside: some 3,000 rows, 10 ms."""
 A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
-"""What a query with results counts beyond its bytes: its file, which goes to the disk."""
+"""Bytes added for each query with results, since writing its file to the disk costs time."""
 
 
 class PendingPublication(NamedTuple):

@@ -25,16 +25,16 @@ from levada.plan.execution.key_group_table import Division, GroupTable, SplitKey
 from levada.runtime.rebalancing.partition_load import Measured
 
 HEAVY, LIGHT = 0.5, 0.25
-"""Of the mean time of a partition: what a group must be more than to be divided, and less than to
-be united again.
+"""Shares of the mean time of a partition: a group above the first may be divided, and below the
+second it is united again.
 """
 MAX_BUSY_RATIO, NEAR_BEST_RATIO = 0.9, 1.02
-"""Of the busiest partition's time: what another way must bring it to at least; how far from the
-best way is good enough.
+"""Another way must bring the time of the busiest partition to at most the first ratio. A way within
+the second ratio of the best one is good enough.
 """
 MAX_LARGEST_PART, IDLE = 0.8, 0.9
-"""What each partition may have at most of a group's work for it to be divided, at least for it to
-be united.
+"""Shares of a group's work: it is divided only if its largest part has at most the first, and
+united if its largest part has more than the second.
 """
 
 

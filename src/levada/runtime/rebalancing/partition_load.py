@@ -37,9 +37,9 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measu
 TOLERANCE = 1.1
 """How much busier than the mean a partition may be before it holds others up."""
 FORGET = 0.5
-"""What of the rows of groups is left when they are counted anew."""
+"""The share of the counted rows of groups that stays when they are counted anew."""
 COST = 3
-"""What a row costs that a join is given and keeps, in rows that it puts out
+"""The cost of an input row that a join stores, in output rows
 (docs/decisions/0105-few-share-few-read.md).
 """
 ODD = 5

@@ -103,7 +103,7 @@ def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:
 
 
 GAIN = 0.05
-"""Of the mean time: what a move must at least bring the busier of its two partitions down by."""
+"""A move must shorten the busier of its two partitions by at least this share of the mean time."""
 
 
 class Move(NamedTuple):

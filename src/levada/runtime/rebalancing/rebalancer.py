@@ -47,11 +47,11 @@ class Balancing:
         self._known: RebalanceReport | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan do not divide a group
         self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
-        """Of the next epoch and the number of partitions: the number that there is to be, and why,
-        or None: it stays. Without it the load says (``degree``).
+        """Returns the new number of partitions and the reason for the next epoch and the present
+        number; None if the number stays. Without this function the load decides (``degree``).
         """
         self.news: RebalanceReport | None = None
-        """What the next intention is to tell; None: nothing."""
+        """The report for the next intention; None if there is none."""
 
     @property
     def by_model(self) -> bool:

@@ -96,7 +96,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     ON: {},
     "windowed-joins": {"buffer_rows": 16_384, "choice": Choice.RANDOM},
 }
-"""What a word stands for; of ``windowed-joins``: 1 MB of tuples of 64 bytes, groups by lot."""
+"""The options of each word. ``windowed-joins``: 1 MB of tuples of 64 bytes, random groups."""
 
 
 def balance_of(setting: Any) -> BalanceOptions | None:

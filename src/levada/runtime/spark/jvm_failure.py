@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from levada.errors import EngineError
 
 GONE = (Py4JError, OSError, EOFError)
-"""What calls of a JVM raise that is gone, among others."""
+"""The errors that calls of an ended JVM raise, among others."""
 PATIENCE = 2.0  # s until a process whose connection broke has ended
 
 

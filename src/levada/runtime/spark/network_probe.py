@@ -44,7 +44,7 @@ MAX_EXECUTORS = 32
 PATIENCE, STILL = 60.0, 3.0  # s for the first executor to join; s without a new one
 ROUNDS = 3  # time in which an executor without room for the task is asked again
 LOCALITY_WAIT = {"spark.locality.wait.process": "30s"}
-"""What a session is to be started with: tasks wait for the executor that they are to measure."""
+"""A setting for the session: tasks wait for the executor that they are to measure."""
 
 
 @frozen

@@ -27,7 +27,7 @@ SIZES = (
     LARGE_BLOB_BYTES,
     *((SMALL_BLOB_BYTES,) * SMALL_BLOBS_PER_TURN + (LARGE_BLOB_BYTES, LARGE_BLOB_BYTES)) * TURNS,
 )
-"""Of the blobs of one sender, in their order."""
+"""The sizes of the blobs of a sender, in order (bytes)."""
 _HEAD = 64
 """Bytes that say which executor a blob is from; a record of one byte is a mark."""
 

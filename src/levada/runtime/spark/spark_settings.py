@@ -200,7 +200,7 @@ EXECUTION = {
     "spark.broadcast.compress": "false",
     "spark.locality.wait": "0",
 }
-"""What an epoch's job needs to be fast; a session of the user's should have the same."""
+"""The settings that make an epoch's job fast; a session of the user should have the same."""
 
 PLACED = {"spark.locality.wait.process": "1s"}
 """How long a task that prefers an executor (``placed``) waits for that one to have room before it

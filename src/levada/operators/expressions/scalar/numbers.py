@@ -24,7 +24,7 @@ from levada.core.rdf_terms import MOST_CHARACTERS
 
 FRACTION_DIGITS = 18
 EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
-"""Of sums, differences and products of numbers of so many characters no digit is lost."""
+"""A context in which sums, differences and products of such long numbers lose no digit."""
 
 _UNIT = Decimal(1).scaleb(-FRACTION_DIGITS)
 

@@ -21,7 +21,7 @@ BY = {
     "model": "as the model says, of {most} at most",
     "cores": "as many as there are cores",
     "load": "as balance says, by their load, of {most} at most",
-    "fixed": "as many as the checkpoint has or was told",
+    "fixed": "as the checkpoint or --partitions says",
     "placement": "as many as the placement goes by",
 }
 
@@ -134,7 +134,7 @@ def _last_choice_text(choice: Choice) -> str:
     head = f"Epoch {choice.epoch}, of {elements}, ran {WORDS[choice.mode]}"
     predicted = choice.predicted_ms.get(choice.mode)
     if predicted is None:
-        return f"{head}: {choice.measured_ms:,.1f} ms; nothing was known to predict it by."
+        return f"{head}: {choice.measured_ms:,.1f} ms; no measurement was there to predict it."
     others = (
         f"; {WORDS[way]} {ms:,.1f}"
         for way, ms in choice.predicted_ms.items()

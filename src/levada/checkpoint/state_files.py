@@ -190,9 +190,8 @@ def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any
 #
 # The parts of a divided group, and the partitions that take them:
 #
-#     by a join that divides it      all that share the group have all of it; a new one takes it
-#     from
-#                                    the first of them
+#     by a join that divides it      all that share the group have all of it; a new one takes
+#                                    it from the first of them
 #     by operators after that join   each has its own output; when others share the group, or no
 #                                    partition does any more, all goes to the group's own partition
 

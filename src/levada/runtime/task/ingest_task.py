@@ -175,15 +175,12 @@ def apply_message_headers(
 # - A triple occurs once in a report, for all consumers: rows of several tasks meet behind an
 #   exchange, and equal triples of one time are one occurrence there
 #   (``operators.windowed.deduplicate``), also where they are counted
-#   (``operators.windowing.element_times``). In the totals of a stream (``levada status``) a triple
-#   of
-#   two segments counts twice.
+#   (``operators.windowing.element_times``). In the totals of a stream (``levada status``) a
+#   triple of two segments counts twice.
 # - Blank nodes keep their names: a node of the input that passes through remains itself, and a node
-#   of the template differs in every solution, like the published one. Equal-looking nodes of a
-#   report
-#   are numbered through all segments, so such a task also reads the solutions of the segments
-#   before
-#   its own.
+#   of the template differs in every solution, like the published one. Equal-looking nodes of
+#   a report are numbered through all segments, so such a task also reads the solutions of the
+#   segments before its own.
 # - The elements of an epoch have no order, and none is late. The completeness of the stream follows
 #   from its producer, not from the elements.
 #

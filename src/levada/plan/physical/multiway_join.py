@@ -36,7 +36,7 @@ def multiway(root: Op, *, adaptive: bool = False) -> Op:
 
 def describe_either_form(root: Op) -> Iterator[str]:
     """Returns a sentence for each join whose form is chosen while it runs."""
-    for op in _all_operators(root):
+    for op in p.all_operators(root):
         if isinstance(op.spec, p.AdaptiveJoin):
             by = " ".join(f"?{name}" for name in op.spec.keys)
             yield (
@@ -47,22 +47,11 @@ def describe_either_form(root: Op) -> Iterator[str]:
 
 def why_binary(root: Op) -> Iterator[str]:
     """Returns a sentence for each binary join over joins, with the reason."""
-    for op in _all_operators(root):
+    for op in p.all_operators(root):
         if isinstance(op.spec, _JOINS):
             by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
             reasons = (_why(op, below) for below in op.inputs)
             yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
-
-
-def _all_operators(root: Op) -> Iterator[Op]:
-    """Returns all operators of a query, each once."""
-    waiting, seen = [root], set[int]()
-    while waiting:
-        op = waiting.pop()
-        if id(op) not in seen:
-            seen.add(id(op))
-            waiting += op.inputs
-            yield op
 
 
 def _rewrite(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:

@@ -23,6 +23,7 @@ static data alone answer is a level of its own below a StaticSubplan.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import ClassVar
 
@@ -690,3 +691,14 @@ class Op:
             return True
         source = self.spec.source(name, self.variables)
         return any(source in i.mixed for i in self.inputs)
+
+
+def all_operators(root: Op) -> Iterator[Op]:
+    """Returns all operators of a query, each once."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) not in seen:
+            seen.add(id(op))
+            waiting += op.inputs
+            yield op

@@ -345,14 +345,9 @@ def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op
     This applies where rows are only added: an earlier occurrence that has left hides nothing.
     """
     by: dict[int, Op] = {}
-    waiting, seen = [root], set[int]()
-    while waiting:
-        op = waiting.pop()
-        if id(op) not in seen:
-            seen.add(id(op))
-            waiting += op.inputs
-            if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
-                by[id(below)] = replace(below, spec=p.Occur(wide=True))
+    for op in p.all_operators(root):
+        if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
+            by[id(below)] = replace(below, spec=p.Occur(wide=True))
     return replace_operators(root, by, {}) if by else root
 
 

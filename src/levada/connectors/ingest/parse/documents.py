@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from bisect import bisect_left
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
@@ -152,9 +153,10 @@ _REFUSED = {
     "reifier": "A reifier (~, RDF 1.2) is not taken.",
     "annotation": "An annotation ({| |}, RDF 1.2) is not taken.",
 }
-_DOTTED = rb"(//[^<>?#\"']*/\.\.?(?:[/?#][^<>\"']*)?)"  # a host and a path with a dot segment
-_DOTTED_IRI = re.compile(rb"<[a-z][a-z0-9+.-]*:" + _DOTTED + rb">", re.IGNORECASE)
-_BRACKETED, _QUOTED = re.compile(b"<" + _DOTTED), re.compile(rb"[\"']" + _DOTTED + rb"[\"']")
+# references with a host; bounded by characters that no part matches, so a scan is linear
+_ABSOLUTE = re.compile(rb"<[a-z][a-z0-9+.-]*:(//[^<>\"']*)>", re.IGNORECASE)
+_BRACKETED, _QUOTED = re.compile(rb"<(//[^<>\"']*)"), re.compile(rb"[\"'](//[^<>\"']*)[\"']")
+_DOT_SEGMENT = re.compile(rb"/\.\.?(?:/|\Z)")
 _REFERENCES = {"ttl": _BRACKETED, "trig": _BRACKETED, "rdf": _QUOTED, "jsonld": _QUOTED}
 _TAIL = re.compile(r" \(line \d+\)$")
 
@@ -197,16 +199,25 @@ def beyond_rdf_11_in(text: bytes) -> str:
     return ""
 
 
+def _has_dot_segment(reference: bytes) -> bool:
+    """Whether the path of a reference such as ``//host/path?query`` has a segment . or .."""
+    path = re.split(rb"[?#]", reference, maxsplit=1)[0]
+    return _DOT_SEGMENT.search(path, 2) is not None
+
+
 def _check_references(opened: Opener, form: str, text: bytes) -> None:
     """Raises ``Malformed`` for a reference with a host and dot segments: the parsers keep these
     (RFC 3986, 5.2.4). Absolute IRIs have a right to theirs.
     """
-    if not (dotted := set(_DOTTED_IRI.findall(text))):
+    if not (dotted := sorted(set(filter(_has_dot_segment, _ABSOLUTE.findall(text))))):
         return
     with opened() as file:
         head = file.read(_SEARCHED).removeprefix(BOM_UTF8).replace(b"\\/", b"/")
     for match in _REFERENCES[form].finditer(head):
-        if any(iri.startswith(match[1]) for iri in dotted):  # the reference may be of a prefix
+        if not _has_dot_segment(match[1]):
+            continue
+        at = bisect_left(dotted, match[1])
+        if at < len(dotted) and dotted[at].startswith(match[1]):  # it may be of a prefix
             reference = match[1].decode(errors="replace")[:_SHOWN]
             why = f"its reference {reference} has a segment . or .., which is not resolved"
             line = head.count(b"\n", 0, match.start()) + 1

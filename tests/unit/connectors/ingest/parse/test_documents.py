@@ -170,6 +170,14 @@ def test_absolute_iri_with_dot_segment_is_read(form: str, reference: str) -> Non
     assert documents.document_text(text.encode(), form, "http://e/x/")
 
 
+@pytest.mark.parametrize("form", ["ttl", "trig"])
+def test_long_literal_of_dot_segments_is_scanned_once(form: str) -> None:
+    """A scan that tries each of its segments would take hours."""
+    segments = "<a://a" + "/." * 500_000
+    text = f'<http://e/../a> <http://e/p> "{segments}", "<//a{"/./x" * 250_000}" .'
+    assert segments.encode() in documents.document_text(text.encode(), form)
+
+
 def test_document_by_a_relative_path_has_a_normal_iri(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text("<b> <http://e/p> <../c> .")
     (tmp_path / "below").mkdir()

@@ -14,19 +14,19 @@ from levada.core.array_types import Ints, Longs
 T = TypeVar("T", bound=np.generic)
 
 
-def of_rows(values: npt.NDArray[T], op: npt.NDArray[np.integer[Any]]) -> npt.NDArray[T]:
+def values_of_members(values: npt.NDArray[T], op: npt.NDArray[np.integer[Any]]) -> npt.NDArray[T]:
     """Returns the value of each row's member. If there is one member, its value stands for all
     rows: the result is for expressions that broadcast.
 
-    >>> of_rows(np.array([7]), np.array([0, 0])).tolist()
+    >>> values_of_members(np.array([7]), np.array([0, 0])).tolist()
     [7]
-    >>> of_rows(np.array([7, 8]), np.array([1, 0])).tolist()
+    >>> values_of_members(np.array([7, 8]), np.array([1, 0])).tolist()
     [8, 7]
     """
     return values if len(values) == 1 else values.take(op)
 
 
-def is_of_one_member(op: Ints) -> bool:
+def has_one_member(op: Ints) -> bool:
     """Whether there are rows, all of one member."""
     return bool(len(op) and op[0] == op[-1] and (op == op[0]).all())
 
@@ -38,7 +38,7 @@ def count_rows(op: Ints, members: int = 0) -> Longs:
     ([0, 3], [1, 0, 1, 0])
     """
     # one bin: each of its additions waits for the one before
-    if is_of_one_member(op):
+    if has_one_member(op):
         counts = np.zeros(max(int(op[0]) + 1, members), np.int64)
         counts[op[0]] = len(op)
         return counts

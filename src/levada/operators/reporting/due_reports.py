@@ -21,7 +21,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Bytes, Doubles, Ints, Longs
 from levada.core.event_time import MAX, MIN, TIMELESS, Times, WindowKind, reporting_windows
 from levada.core.frame import Frame
-from levada.core.member_columns import of_rows
+from levada.core.member_columns import values_of_members
 from levada.core.query_limits import QueryLimits
 from levada.core.query_model import Form, Output
 from levada.errors import ExcessError
@@ -120,7 +120,7 @@ class Calendar:
         if not rows.n or not self._reports_at_closes:
             return rows
         op = rows["op"]
-        first, high = of_rows(self._first, op), of_rows(self.high, op)
+        first, high = values_of_members(self._first, op), values_of_members(self.high, op)
         return rows.where((rows[col.END] > first) & (rows[col.BEGIN] <= high))
 
     @cached_property

@@ -16,7 +16,7 @@ import numpy as np
 from levada.core import column_names as col
 from levada.core.event_time import MAX, Times, WindowKind
 from levada.core.frame import Frame, concat
-from levada.core.member_columns import of_rows
+from levada.core.member_columns import values_of_members
 from levada.core.query_model import Output
 from levada.kernels.keyed.radix_sort import in_order
 from levada.kernels.terms.term_dictionary import Terms
@@ -93,7 +93,7 @@ def _time_rows(
     waiting = []
     if frame is not None and frame.n:
         new = _spans(node, windows, frame, calendar, replaced=replaced)
-        due = new[col.BEGIN] <= of_rows(high, new["op"])
+        due = new[col.BEGIN] <= values_of_members(high, new["op"])
         begun.append(new.where(due))
         waiting.append(new.where(~due))
     begun = [f for f in begun if f.n]
@@ -174,7 +174,7 @@ def due_rows(
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
             some = renew(state.rows_of_partition(piece, rows.slice(int(first), int(last))))
             state.touched += some.n
-            after, until = of_rows(low, some["op"]), of_rows(high, some["op"])
+            after, until = values_of_members(low, some["op"]), values_of_members(high, some["op"])
             frames.append(some.where((some[column] > after) & (some[column] <= until)))
     return frames
 
@@ -190,7 +190,10 @@ def _due_ends(
     for f in ending:
         yield _due_events(f, f[col.END], -1, low, high)
     # without an end they say no more
-    later = [f.where((f[col.END] > of_rows(high, f["op"])) & (f[col.END] < MAX)) for f in ending]
+    later = [
+        f.where((f[col.END] > values_of_members(high, f["op"])) & (f[col.END] < MAX))
+        for f in ending
+    ]
     remember_by(state, key, col.END, later, calendar.last_made)
 
 
@@ -270,7 +273,7 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLoo
 
 def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     """The events of rows at times ``at`` that are due: beginnings and ends of rows that count."""
-    low, high = of_rows(low, rows["op"]), of_rows(high, rows["op"])
+    low, high = values_of_members(low, rows["op"]), values_of_members(high, rows["op"])
     due = (at > low) & (at <= high) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
     now = due.nonzero()[0]
     taken = rows if len(now) == rows.n else rows.take(now)

@@ -16,7 +16,7 @@ import numpy as np
 from levada.core import column_names as col
 from levada.core.event_time import MIN, Times
 from levada.core.frame import Frame, concat
-from levada.core.member_columns import of_rows
+from levada.core.member_columns import values_of_members
 from levada.kernels.terms.term_dictionary import Terms
 from levada.operators.state import term_retention
 from levada.operators.state.retractions import drop_cancelled
@@ -77,7 +77,9 @@ def forget(state: State, key: str, low: Times) -> None:
 def _merge_parts(state: State, pieces: list[StatePart], start: int, low: Times) -> list[StatePart]:
     """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.whole(p) for p in pieces[start:]]
-    rows = concat([f.where(f[col.END] > of_rows(low, f["op"])) if f.n else f for f in frames])
+    rows = concat(
+        [f.where(f[col.END] > values_of_members(low, f["op"])) if f.n else f for f in frames]
+    )
     rows = drop_cancelled(rows, rows[col.BEGIN] <= low[rows["op"]])
     if not rows.n:
         return pieces[:start]
@@ -104,5 +106,5 @@ def rows_by_interval(rows: Frame, s: Times, e: Times) -> Frame:
 
 def rows_after(rows: Frame, high: Times) -> Frame:
     """The rows that count at some report after ``high`` (per member)."""
-    last = of_rows(np.maximum(high, MIN) + 1, rows["op"])
+    last = values_of_members(np.maximum(high, MIN) + 1, rows["op"])
     return rows.where(rows[col.END] > last) if rows.n else rows

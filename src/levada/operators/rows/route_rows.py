@@ -20,7 +20,7 @@ from levada.core import column_names as col
 from levada.core.array_types import Words
 from levada.core.event_time import MAX, MIN, Times
 from levada.core.frame import Column, Frame
-from levada.core.member_columns import is_of_one_member
+from levada.core.member_columns import has_one_member
 from levada.core.row_ranges import ranges
 from levada.kernels.keyed.bucket_layout import combine, mix
 from levada.plan.execution.plan import Consumer, FanOut, home_number
@@ -89,7 +89,7 @@ def fan_out(
     """For rows of a producer's members: (rows or None for all, consumer's members)."""
     if fan.identity:
         return None, op
-    if is_of_one_member(op):
+    if has_one_member(op):
         members = fan.members[slice(*fan.offsets[op[0] : op[0] + 2])]
         if len(members) == 1:
             return None, np.full(len(op), members[0])

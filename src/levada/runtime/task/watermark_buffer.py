@@ -15,7 +15,7 @@ import numpy.typing as npt
 from levada.core import column_names as col
 from levada.core.event_time import MAX, Times
 from levada.core.frame import Frame, concat
-from levada.core.member_columns import of_rows
+from levada.core.member_columns import values_of_members
 from levada.operators.state.ordered_buffer import OrderedBuffer, order_by
 from levada.operators.state.state_parts import ALIKE, State
 from levada.plan.execution.joins import is_alike
@@ -104,8 +104,8 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
         up.append(frame.slice(0, cut))
         rest.append(frame.slice(cut, frame.n))
         return
-    counts = ts >= of_rows(start, op)
-    now = ts < of_rows(w, op)
+    counts = ts >= values_of_members(start, op)
+    now = ts < values_of_members(w, op)
     up.append(frame.where(now & counts))
     rest.append(frame.where(~now & counts))
 

@@ -368,7 +368,7 @@ def test_few_results_stay_with_the_loop(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(sink, "publish", publish)
     least = publication.MIN_ASYNC_BYTES
-    with overlapping():
-        monkeypatch.setattr(publication, "MIN_ASYNC_BYTES", least)
+    # by patch: monkeypatch would put back what overlapping has set, after overlapping has ended
+    with overlapping(), patch.object(publication, "MIN_ASYNC_BYTES", least):
         journal_run(data, tmp_path / "root", sink)
     assert threads == {"levada loop"}

@@ -57,7 +57,7 @@ counts: setup  ## lower budgets in tests/counts where epochs do less
 	@$(PY) tests/counts/test_budgets.py
 
 long: setup  ## all long tests; CASES, KILLS, FUZZ and SOAK enlarge it; EIGHTH=3 chooses an eighth
-	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_KILLS=$(call asked,KILLS,2) $(PYTEST) -m long
+	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_KILLS=$(call asked,KILLS,2) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) -m long
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) $(sort $(HAND_MADE) $(RANDOM) $(DRAWN))
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_FUZZ=$(call asked,FUZZ,10000) $(PYTEST) tests/fuzz --timeout 7200
 

@@ -75,6 +75,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
     return sink.reports
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_engine_says_what_the_reference_says(found: dict[str, list[Report]], name: str) -> None:
     query = queries()[name]

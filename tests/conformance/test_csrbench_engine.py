@@ -77,6 +77,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
     return engine_reports(tmp_path_factory.mktemp("csrbench"))
 
 
+@pytest.mark.long
 @spelled
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("number", QUERIES)

@@ -44,6 +44,7 @@ def test_table_1() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("month", range(8))
 def test_refined_is_ahead_of_metis_at_its_own_balance(month: int) -> None:
     graph = katts.slices("opengov")[month]

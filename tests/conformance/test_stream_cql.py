@@ -31,6 +31,7 @@ OPEN = frozenset({"test4"})
 SCRIPTS = [f"test{n}" for n in range(1, 8)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_gives_the_output_of_stream(name: str, tmp_path: Path) -> None:
     script = script_of(DATA / "scripts" / name)

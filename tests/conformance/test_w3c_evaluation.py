@@ -38,6 +38,7 @@ def test_the_suite_is_whole() -> None:
     assert len(suite()) > 500
 
 
+@pytest.mark.long
 @needs_suite
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("test", TESTS)

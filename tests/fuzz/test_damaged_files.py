@@ -157,6 +157,7 @@ def check_static(path: Path) -> None:
         assert not ERROR.search(str(error)), error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_files(tmp_path: Path, seed: int, form: str) -> None:
     count = cases("files", len(FORMS))

@@ -121,6 +121,7 @@ def operations() -> dict[str, Any]:
 LABELS = [f"{way.method} {way.path.replace(':path', '')}" for way in WAYS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("label", LABELS)
 def test_requests(client: httpx.Client, operations: dict[str, Any], label: str) -> None:
     assert set(operations) == set(LABELS), "each is asked"

@@ -29,6 +29,7 @@ SHOWN = {
 """Of each notebook, what stands in the outputs, in this order."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_and_shows_what_it_should(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

@@ -85,6 +85,7 @@ def command(said: str) -> tuple[dict[str, str], list[str]]:
     return dict(word.split("=", 1) for word in words[: at - 1]), words[at + 2 :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "by a worker"])
 def test_a_case_that_was_drawn_is_told_with_the_seed_that_draws_it_again(
     tmp_path: Path, workers: tuple[str, ...]

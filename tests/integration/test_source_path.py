@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tools.path import package_changes
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +16,7 @@ of a few files.
 """
 
 
+@pytest.mark.long
 def test_the_example_of_the_readme_passes_few_files_and_packages() -> None:
     command = [sys.executable, "-m", "tools.path"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -130,6 +130,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.long
 def test_the_code_is_that_of_the_wheel(installed: Installed) -> None:
     said = "import levada, levada.kernels; print(levada.__file__, levada.kernels.__file__)"
     done = installed.call(installed.python, "-c", said)

@@ -32,6 +32,7 @@ RARER = ("one window and several", "divided group", "switch of orders")
 pytestmark = pytest.mark.timeout(0)
 
 
+@pytest.mark.long
 def test_queries_that_come_and_go_say_what_the_page_says(random_seed: int) -> None:
     own = judge.seeds(random_seed * draw.MILLION, CASES or FEW)
     kinds = judge.judged(own, draw.case)

@@ -102,6 +102,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_what_is_kept_once_does_not_show(read: list[int]) -> None:
     shared = counters()
 

@@ -126,6 +126,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sets", [joined, relaxed])
 def test_rows_of_streams_that_are_kept_once_do_not_show(
     read: list[int], sets: Callable[[], st.SearchStrategy[list[CaseQuery]]]

@@ -37,6 +37,7 @@ options = st.builds(
 )
 
 
+@pytest.mark.long
 @examples(30)
 @given(queries, st.sampled_from((5, 9)), lots, options, starts, deaths)
 def test_balance_does_not_show(

@@ -98,6 +98,7 @@ def run_closed(
     return reports_of(case, sink)
 
 
+@pytest.mark.long
 @FEW
 @given(
     rdf,

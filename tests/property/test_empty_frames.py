@@ -78,6 +78,7 @@ def empty_frames() -> Iterator[set[str]]:
         yield steps
 
 
+@pytest.mark.long
 @examples(60)
 @given(queries, st.sampled_from((1, 3, 7)), st.sampled_from((1, 2, 3)))
 def test_frames_without_rows_change_nothing(case: Case, rows: int, partitions: int) -> None:

@@ -81,6 +81,7 @@ def test_one_can_stop_between_epochs_that_end_early(
     assert same_queries(case.expected(), got) is None
 
 
+@pytest.mark.long
 @examples(5)
 @given(replaced_cases(), epochs, partitions, bounds, st.booleans())
 def test_static_data_are_replaced_between_epochs_that_end_early(
@@ -195,6 +196,7 @@ def over_a_view(
 SHORT, ALL, LAST = Clause("step", 4000, step=1000), Clause("all"), Clause("count", count=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("output", "windows", "options", "every"),
     [

@@ -217,6 +217,7 @@ def test_an_error_leaves_the_group_without_a_value_until_it_is_gone() -> None:
         assert any("n" not in dict(solution) for r in reports for solution in r.solutions)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("error")
 def test_values_that_have_left_are_still_in_order() -> None:
     """Pieces of state are put together long after; without their texts the values that have gone

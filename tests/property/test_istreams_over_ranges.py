@@ -70,6 +70,7 @@ def world(draw: random.Random) -> World:
     return World({STREAM: stream}, {STREAM: (12, 26)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grid", range(len(GRIDS)) if MANY else (0, 1))
 def test_each_says_what_it_says_alone(random_seed: int, grid: int) -> None:
     step, options = GRIDS[grid]

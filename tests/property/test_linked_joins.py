@@ -155,6 +155,7 @@ def chosen_by(lot: Lot) -> AbstractContextManager[object]:
     return found
 
 
+@pytest.mark.long
 def test_each_form_that_can_be_chosen_is_right() -> None:
     """Chains over partitions that come and go, each join by another variable of all there are."""
     parts = ":a :q :b{k} . :b{k} :q :a . :a :q :a . :a :p {k} . :b1 :p {m}"

@@ -187,6 +187,7 @@ def judged(told: Sequence[int], cases: int) -> None:
     assert cases < 10 or 3 * some >= cases, f"{some} of {cases}"
 
 
+@pytest.mark.long
 def test_the_reference_says_what_lists_say(random_seed: int, told: list[int]) -> None:
     for case in range(CASES):
         draw = random.Random(f"{random_seed} {case}")

@@ -29,6 +29,7 @@ starts = st.lists(st.tuples(st.integers(2, 9), partitions), min_size=1, max_size
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 
 
+@pytest.mark.long
 @examples(25)
 @given(queries, st.sampled_from((3, 5, 9)), lots, starts, deaths)
 def test_moves_do_not_show(

@@ -117,6 +117,7 @@ def turned(epoch: int, table: GroupTable) -> GroupTable:
     return GroupTable(1, table.groups, many, other, to[other])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("small", [False, True])
 def test_groups_that_move_have_what_follows_from_their_rows_made_again(small: bool) -> None:
     """Partitions differ in their forms when groups move between them, which is now and then."""
@@ -141,6 +142,7 @@ def test_groups_that_move_have_what_follows_from_their_rows_made_again(small: bo
     assert min(looks.values()) >= 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [None, (), (1, 0, 2, 3)])
 def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | None) -> None:
     """In one step, and in both forms where one is chosen: two at a time all of the rows are read in

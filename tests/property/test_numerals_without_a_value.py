@@ -32,6 +32,7 @@ def said(conditions: list[str], body: str, terms: tuple[str, ...], mode: str) ->
     return [sum(r.solutions.total() for r in own) for own in reports.values()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_it_equals_itself(mode: str) -> None:
     for body in BODIES:

@@ -146,6 +146,7 @@ def test_each_says_what_it_says_alone(together: Counter[str]) -> None:
     assert together.total() or SETS < 20, f"some have rows of one window: {shared}"
 
 
+@pytest.mark.long
 def test_what_one_window_hides_another_may_show(together: Counter[str]) -> None:
     """Equal triples come again; each is hidden as long as its own window has the one before."""
     long, short = Clause("range", 9000), Clause("range", 1000)

@@ -124,6 +124,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 def test_other_static_rows_are_each_querys_own(seen: Counter[str]) -> None:
     shared = counters()
 

@@ -87,6 +87,7 @@ def run_by_lot(case: Case, lot: int) -> dict[str, list[Report]]:
             return run_between(case, prepare, starts, dies, epoch_rows=int(rng.choice((7, 15, 50))))
 
 
+@pytest.mark.long
 @settings(examples(FEW), max_examples=max(EXAMPLES // RUNS, FEW))
 @given(both, st.integers(0, 2**32 - 1))
 def test_no_placement_shows(case: Case, lot: int) -> None:

@@ -34,6 +34,7 @@ epochs = st.sampled_from((1, 2, 3, 7, 1000))
 partitions = st.sampled_from((1, 2, 3))
 
 
+@pytest.mark.long
 @examples(100)
 @given(rdf, epochs, partitions)
 def test_rsp_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:

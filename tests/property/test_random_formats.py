@@ -89,6 +89,7 @@ def run(case: Case, data: st.DataObject) -> Any:
     return reports_of(case, sink)
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES or 10,
     deadline=None,

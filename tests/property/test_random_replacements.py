@@ -56,6 +56,7 @@ def judged(case: Case, late: dict[str, int], **run: object) -> str | None:
     return same_queries(expected, got)
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES or 8,
     deadline=None,

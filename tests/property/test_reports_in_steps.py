@@ -95,6 +95,7 @@ def asked(name: str, clause: Clause, output: str, **options: Any) -> CaseQuery:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES or 40, deadline=None, print_blob=True)
 @given(
     st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=3, unique=True),
@@ -121,6 +122,7 @@ def test_steps_change_nothing(
         )
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES or 20, deadline=None, print_blob=True)
 @given(
     st.lists(
@@ -148,6 +150,7 @@ def test_steps_of_one_query_change_nothing_for_others(
         assert same_queries(expected, run_case(case, partitions=1)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", sorted(set(PARTS) - {"one group", "groups", "distinct", "groups that join", "order"})
 )
@@ -168,6 +171,7 @@ def test_what_is_expanded_at_a_time_is_bounded(name: str) -> None:
     assert max(found) <= 500 + 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["RSTREAM", "ISTREAM", "DSTREAM"])
 @pytest.mark.parametrize("tail", ["GROUP BY ?s", "GROUP BY ?s ORDER BY ?n LIMIT 1"])
 def test_texts_outlast_the_step_that_made_them_where_rows_show_them(output: str, tail: str) -> None:

@@ -73,6 +73,7 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
     return {query.name: [counts[query.name] for counts in found] for query in queries}
 
 
+@pytest.mark.long
 def test_a_query_has_as_many_alone_as_among_others() -> None:
     most: list[int] = []
     _judge(most)

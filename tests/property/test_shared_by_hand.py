@@ -56,6 +56,7 @@ def test_what_a_long_window_hides_a_short_one_may_show() -> None:
 INFINITE = '"INF"^^xsd:double'
 
 
+@pytest.mark.long
 def test_ranges_are_each_ones_own_whatever_numbers_are() -> None:
     """Borders, other datatypes, what is no number: each says what its own condition says."""
     told = ("?v > 1", "?v >= 1", "?v < 1", "?v <= 1", "?v = 1", "?v > 1 && ?v < 1", "?v >= 0.5",
@@ -78,6 +79,7 @@ def test_ranges_are_each_ones_own_whatever_numbers_are() -> None:
     check(found, world(stream, 9, 20), counters())
 
 
+@pytest.mark.long
 def test_ranges_of_instants_and_of_numbers_meet_nobody_elses_rows() -> None:
     """On one variable: conditions on instants, on numbers up to infinity, and on both."""
     told = ('?v > "2026-01-01T00:00:00Z"^^xsd:dateTime',
@@ -110,6 +112,7 @@ def test_ranges_of_instants_and_of_numbers_meet_nobody_elses_rows() -> None:
 BIG = 2**53
 
 
+@pytest.mark.long
 def test_lists_of_columns_values_are_each_ones_own() -> None:
     """Rows of tuples are told by their values: also integers that are no doubles, and -0.0."""
     told = (f"{{0}}.k In ({BIG}, -1)", f"{{0}}.k In ({BIG + 1})", f"{{0}}.k In (3, {BIG}, 0, 3)",
@@ -167,6 +170,7 @@ def test_one_pattern_may_have_two_constants_of_one_join() -> None:
     check(found, world(stream, 6, 14), counters())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("then", MODES)
 @pytest.mark.parametrize("before", MODES)
 def test_a_checkpoint_goes_on_in_another_mode(before: str, then: str) -> None:
@@ -263,6 +267,7 @@ UNBOUND = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", UNBOUND)
 def test_what_may_be_unbound_is_no_key_and_no_range(part: str) -> None:
     told = (
@@ -287,6 +292,7 @@ def test_what_may_be_unbound_is_no_key_and_no_range(part: str) -> None:
     check(found, world(stream, 6, 13), counters())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mixed", [("relax", "exact", "off", "relax"), ("off", "relax", "exact", "off")]
 )
@@ -301,6 +307,7 @@ def test_one_with_too_many_rows_is_suspended_whatever_the_mode(mixed: Sequence[s
     assert {mode: counts["suspended"] for mode, counts in shared.items()} == dict.fromkeys(MODES, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_that_wait_for_their_watermark_go_with_their_query(mode: str) -> None:
     """They met in the epoch that suspended it, which was run again, and again suspended nobody."""

@@ -134,12 +134,14 @@ def judge(
     return shared
 
 
+@pytest.mark.long
 def test_each_has_what_it_has_alone() -> None:
     shared = judge(sets(), worlds(), 4)
     assert shared["relax"]["there"] < shared["exact"]["there"], f"joins are shared: {shared}"
     assert not shared["exact"]["picked"] + shared["containment"]["picked"]
 
 
+@pytest.mark.long
 def test_each_has_in_cql_what_it_has_alone() -> None:
     assert judge(cql_sets(), tuple_worlds(), 6)["relax"]["picked"]
 

@@ -116,6 +116,7 @@ OTHERS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_conditions_of_any_form_are_one_join() -> None:
     """Errors are false; NaN is no number; what a literal is decides, not how it is written."""
     shared = judged_by_off(sketched(OTHERS if MANY else OTHERS[::2]), world(MIXED, 10, 21))

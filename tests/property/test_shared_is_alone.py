@@ -123,12 +123,14 @@ def is_shared(shared: Mapping[str, Counter[str]]) -> None:
     assert relax["relaxed"] * least >= relax["needed"], f"joins are relaxed: {shared}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ALL_PARTS)
 def test_each_says_what_it_says_alone(part: int, random_seed: int) -> None:
     sets = (SETS or 40) // PARTS
     is_shared(judge(sketched_sets(MOST), worlds(), sets, PARTS * random_seed + part))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ALL_PARTS)
 def test_each_says_in_cql_what_it_says_alone(part: int, random_seed: int) -> None:
     sets = (SETS or 18) // PARTS

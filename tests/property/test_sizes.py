@@ -20,6 +20,7 @@ pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)
 
 
+@pytest.mark.long
 @examples(60)
 @given(
     queries,

@@ -74,6 +74,7 @@ class Counted:
         return found
 
 
+@pytest.mark.long
 def test_each_says_what_it_says_alone() -> None:
     shared, counted = counters(), Counted()
 
@@ -121,6 +122,7 @@ WINDOWS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pattern", "function"),
     [("?x :p ?v", "MAX(?v)"), ("?x :p ?v . ?x :q ?y", "AVG(?v)")],
@@ -141,6 +143,7 @@ def test_windows_of_one_function_are_put_together_from_slices(pattern: str, func
     assert put.joined > 0, "what only long windows want is one slice"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("conditions", [("",), ("?v > 1", "?v > 2.5", "?v > 3", "")])
 def test_slices_and_cells_under_a_bound_are_put_together_range_by_range(
     conditions: Sequence[str],
@@ -203,6 +206,7 @@ CHOSEN = ("?x = :a", "?x = :b", "?x IN (:c, :a)", "sameTerm(?x, :c)", "?x = :d")
 BOTH = ("?x = :a && ?v > 1", "?x = :b && ?v > 2", "?x = :a && ?v > 4")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("conditions", "values", "pattern"),
     [

@@ -115,6 +115,7 @@ def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]
     assert done["done"] > 0
 
 
+@pytest.mark.long
 def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
     done: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def together(texts: list[str], mode: str, later: int = 0) -> list[Reports]:
             ]
 
 
+@pytest.mark.long
 def test_a_query_says_the_same_beside_constants_of_other_types(random_seed: int) -> None:
     different = 0
     for case in range(CASES):

@@ -33,6 +33,7 @@ JOINED = "Select A.k From A [Range 2 s], A [Range 2 s] As D Where A.k = D.k And 
 COUNT = "Select Count(*) As c From B"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["RELATION", "ISTREAM", "DSTREAM", "RSTREAM"])
 @pytest.mark.parametrize(
     ("text", "right"),

@@ -45,6 +45,7 @@ DRAWING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clause", [TUMBLING, RANGE, Clause("count", count=3)], ids=str)
 @pytest.mark.parametrize("name", DRAWING)
 def test_values_are_the_same_in_any_run(name: str, clause: Clause) -> None:

@@ -114,6 +114,7 @@ def queries(draw: st.DrawFn) -> tuple[CaseQuery, ...]:
     )
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES or 60,
     deadline=None,

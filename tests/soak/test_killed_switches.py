@@ -88,6 +88,7 @@ def drawn(rng: random.Random, i: int) -> Element:
     return Element(250 * i, tuple(links))
 
 
+@pytest.mark.long
 def test_orders_that_change_between_kills(tmp_path: Path, random_seed: int) -> None:
     rng = random.Random(random_seed)
     elements = [drawn(rng, i) for i in range(EACH * KILLS)]

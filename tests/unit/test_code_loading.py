@@ -59,6 +59,7 @@ def called(node: ast.Call) -> Iterator[str]:
         yield "allow_pickle"
 
 
+@pytest.mark.long
 def test_code_is_loaded_by_one_module_alone() -> None:
     found = {
         str(path.relative_to(ROOT)): names

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2] / "src" / "levada"
 KNOWN = Path(__file__).with_name("known_names.txt")
 ASSIGNED = {"found", "told", "given", "own"}
@@ -53,6 +55,7 @@ def offenders(path: Path) -> Iterator[str]:
                     yield f"function {file} {name}"
 
 
+@pytest.mark.long
 def test_names_are_not_pronouns_or_bare_participles() -> None:
     offending = {line for path in sorted(ROOT.rglob("*.py")) for line in offenders(path)}
     known = KNOWN.read_text().splitlines()

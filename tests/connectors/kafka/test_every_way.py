@@ -102,6 +102,7 @@ def counts(wanted: Mapping[str, Reports]) -> dict[str, int]:
     return {name: len(each) for name, each in wanted.items()}
 
 
+@pytest.mark.long
 def test_kafka(demo: Path, wanted: dict[str, Reports], broker: Broker) -> None:
     streams = {name: broker.topic(f"demo-{name}") for name in STREAMS}
     for name in STREAMS:

@@ -52,6 +52,7 @@ def damage(broker: Broker, topic: str, numbers: set[int], how: Damage) -> None:
         file.write(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [flip, change_count, garble])
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @pytest.mark.parametrize("numbers", [{0}, {3, 7}, {4, 5}, {9}], ids=str)

@@ -58,6 +58,7 @@ OPENING = "ApiVersions Metadata FindCoordinator InitProducerId OffsetFetch"
 WRITING = "AddPartitionsToTxn Produce AddOffsetsToTxn TxnOffsetCommit EndTxn"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_each_request_of_an_output_leaves_each_report_once(
     proxied: tuple[Broker, FaultProxy], tmp_path: Path, fault: str

@@ -163,6 +163,7 @@ def settled(broker: Broker, topic: str) -> int:
     return broker.ends(topic)[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_same_bytes_as_librdkafka(broker: Broker, codec: str, random_seed: int) -> None:
     draw = random.Random(f"{random_seed} {codec}")
@@ -325,6 +326,7 @@ def test_every_way_to_log_in(broker: Broker, folder: Path, monkeypatch: pytest.M
         ).records(0, 2)
 
 
+@pytest.mark.long
 def test_a_connection_that_is_gone_is_made_anew(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,7 @@ def start(
         return subprocess.Popen(command, stderr=said)
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_writes_each_report_once(
@@ -183,6 +184,7 @@ def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
     assert said.splitlines() == found
 
 
+@pytest.mark.long
 def test_kafkas_own_tools(broker: Broker, tmp_path: Path) -> None:
     """What its console producer writes is a stream; its tool of groups says how far an output is,
     and who has nothing to do with it.

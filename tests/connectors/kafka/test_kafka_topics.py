@@ -144,6 +144,7 @@ DOCUMENTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_format_and_codec(broker: Broker, codec: str) -> None:
     name = next(NAMES)

@@ -93,6 +93,7 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     made.stop()
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
     url = another.topic("obs")
     another.send("obs", values(100), times=[1000] * 100)
@@ -141,6 +142,7 @@ def read(engine: Engine) -> int:
     return engine._records()["http://e/s"].elements
 
 
+@pytest.mark.long
 def test_a_password_is_nowhere(
     another: Broker,
     tmp_path: Path,

@@ -45,6 +45,7 @@ def run(root: Path, path: Path, url: str, password: str, **options: Any) -> None
         assert engine.await_end(PATIENCE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", ["changes", "state"])
 def test_a_fault_at_each_message_leaves_each_row_once(
     server: Server, tmp_path: Path, password: str, random_seed: int, shape: str
@@ -81,6 +82,7 @@ SILENT = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("label", SILENT)
 def test_a_server_that_never_answers_is_reported_and_asked_again(
     server: Server, tmp_path: Path, password: str, monkeypatch: pytest.MonkeyPatch, label: str
@@ -114,6 +116,7 @@ HOW = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", HOW)
 def test_a_signal_ends_an_engine_whose_server_never_answers(
     server: Server, tmp_path: Path, password: str, how: list[str]

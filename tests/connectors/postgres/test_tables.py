@@ -224,6 +224,7 @@ def start(
         return subprocess.Popen(command, stderr=said)
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_writes_each_row_once(

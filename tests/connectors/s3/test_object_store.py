@@ -306,6 +306,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(GATEWAY), reason="It would find that its requests are not what was signed")
 @pytest.mark.parametrize("request_kind", REQUESTS)
 def test_a_fault_of_the_store_is_tried_again(

@@ -189,6 +189,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     return TINY.prepare(tmp_path_factory.mktemp("against"), 40)
 
 
+@pytest.mark.long
 def test_both_sides_of_one_tree_do_the_same(spec: Spec) -> None:
     with both_sides((trees.ROOT, trees.ROOT), spec, stepped=True) as both:
         run = run_pairs(both, spec.rows, 3, 4, stepped=True)

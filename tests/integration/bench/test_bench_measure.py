@@ -132,6 +132,7 @@ def test_a_result_is_one_json_object_and_a_table() -> None:
     assert "by_round" not in text  # of lists JSON tells
 
 
+@pytest.mark.long
 def test_a_side_runs_in_a_process_of_its_own() -> None:
     found: Any = apart("bench.growth:keys_for", width=60_000, keys=7)
     assert found == 7

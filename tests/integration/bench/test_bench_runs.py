@@ -48,6 +48,7 @@ def test_w3_stepped_and_pyoxigraph_agree() -> None:
         assert side["rows"] == 4 * 3 * 1440 * side["rounds"]
 
 
+@pytest.mark.long
 def test_the_command_prints_one_json_object() -> None:
     told = bench("epoch", "--scale", "0.004", "--stepped")
     assert told["bench"] == "epoch" and {"levada", "baseline", "ratio_cpu"} <= set(told)

@@ -177,6 +177,7 @@ def test_a_side_that_does_not_become_steady_says_so(
     assert not dear["steady"] and 3 < dear["rounds_in_all"] < 20  # MOST
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bench", [aggregate, join], ids=["aggregate", "join"])
 def test_the_results_of_rounds_are_those_of_one_as_many_times(
     bench: Any, monkeypatch: pytest.MonkeyPatch

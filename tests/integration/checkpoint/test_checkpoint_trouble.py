@@ -99,6 +99,7 @@ with Engine(spark=False, checkpoint=sys.argv[1], epoch_rows=4, partitions=1) as 
 """
 
 
+@pytest.mark.long
 def test_a_file_that_may_not_grow_is_told_and_the_next_start_goes_on(
     tmp_path: Path, stream: Path
 ) -> None:

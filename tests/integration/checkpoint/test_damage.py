@@ -132,6 +132,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pattern", READERS)
 def test_every_bit_of_a_small_file_is_told(copy: Path, pattern: str) -> None:
     path, read = newest(copy, pattern), READERS[pattern]

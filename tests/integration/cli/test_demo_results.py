@@ -119,6 +119,7 @@ def bag(frame: Any, *numbers: Any) -> Any:
     return sorted(frame.with_columns(pl.col(number).cast(pl.Float64) for number in numbers).rows())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("days", "epoch_rows"), [("new year", 100_000), ("new year", 700), ("a storm", 300)]
 )

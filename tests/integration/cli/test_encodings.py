@@ -51,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "q.cql").write_text("Rstream(Select a From M [Now])")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_stream_in_another_encoding_is_refused_by_name(

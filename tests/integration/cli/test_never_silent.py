@@ -315,6 +315,7 @@ def judge(command: str, folder: Path, beside: list[Beside]) -> None:
         until(lambda: any(folder.glob(signs[words[0]])), f"{command} begins")
 
 
+@pytest.mark.long
 def test_the_shell_and_a_run_that_goes_on_say_something_soon(folder: Path) -> None:
     for command, sign in (
         (["shell", "--stream", "s=s.nt"], b"levada>"),
@@ -326,6 +327,7 @@ def test_the_shell_and_a_run_that_goes_on_say_something_soon(folder: Path) -> No
         )
 
 
+@pytest.mark.long
 def test_streams_that_come_and_go_and_a_rollback_say_something_soon(folder: Path) -> None:
     with Engine(spark=False, checkpoint=folder / "running") as engine:
         engine.stream("s", str(folder / "s.nt"))
@@ -338,6 +340,7 @@ def test_streams_that_come_and_go_and_a_rollback_say_something_soon(folder: Path
     assert b"is as after epoch" in shown and most < most_allowed(), shown
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_run_is_not_silent_while_spark_starts_and_goes_on_there(folder: Path) -> None:
     lines = (f'<http://e/a{i % 9}> <http://e/p> "{i}" {i * 10} .\n' for i in range(200_000))
@@ -352,6 +355,7 @@ def test_a_run_is_not_silent_while_spark_starts_and_goes_on_there(folder: Path) 
     watched.check()
 
 
+@pytest.mark.long
 def test_who_is_silent_is_found(folder: Path) -> None:
     burn = f"import time\nwhile time.process_time() < {most_allowed() + 1}: pass\nprint('at last')"
     most, longest, shown = gaps([sys.executable, "-c", burn], folder)

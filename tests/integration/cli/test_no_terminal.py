@@ -54,6 +54,7 @@ def test_no_standard_error(tmp_path: Path) -> None:
     assert (code, given) == (2, "")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
 def test_full_disks(tmp_path: Path) -> None:
     code, _, said = shell(tmp_path, f"{RUN} > /dev/full")

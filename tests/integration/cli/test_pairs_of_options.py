@@ -169,6 +169,7 @@ LONG = pytest.mark.long
 MORE = {"alone": (), "once": ("--checkpoint", "--once"), "on": ("--checkpoint",)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", ["once", *(pytest.param(m, marks=LONG) for m in ("alone", "on"))])
 def test_options_of_the_start(tmp_path: Path, capfd: pytest.CaptureFixture[str], more: str) -> None:
     combined = {tuple(dict.fromkeys((*pair, *MORE[more]))) for pair in PAIRS}
@@ -195,6 +196,7 @@ def test_an_option_in_an_app_file_and_another_at_its_side(
     assert [fault for fault in found if fault] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs", [SERVED, pytest.param(SERVED_MORE, marks=LONG)])
 def test_options_of_a_server(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], pairs: list[tuple[str, ...]]
@@ -208,6 +210,7 @@ def test_options_of_a_server(
     assert [fault for fault in found if fault] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", [*START, "--app", "serve"])
 @pytest.mark.parametrize("way", ["rolled back", "restored"])
 def test_each_option_after_a_checkpoint_went_back(

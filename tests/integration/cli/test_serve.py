@@ -31,6 +31,7 @@ def last(client: httpx.Client) -> int | None:
         return None
 
 
+@pytest.mark.long
 def test_an_engine_with_a_server_beside(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "hot.rq").write_text(QUERY)
@@ -64,6 +65,7 @@ def test_an_engine_with_a_server_beside(tmp_path: Path) -> None:
         process.communicate()
 
 
+@pytest.mark.long
 def test_a_client_does_not_fill_the_log_of_an_engine(tmp_path: Path) -> None:
     """A long query with many warnings, and many short ones; the process of the engine and that of
     the server write to one file.

@@ -59,6 +59,7 @@ def test_what_comes_is_the_stream(
     assert done.stdout.splitlines()[1:] == expected
 
 
+@pytest.mark.long
 def test_it_goes_on_as_it_comes_and_nothing_is_lost_or_twice_after_a_kill(folder: Path) -> None:
     arguments = [*RUN, "count.rq", "--stream", "rooms=-", "--checkpoint", "ck", "--out", "r"]
     options = ["--format", "csv", "--epoch", "0"]

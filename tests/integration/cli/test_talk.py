@@ -68,6 +68,7 @@ def entries(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.long
 def test_a_second_terminal(
     folder: Path, running: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +117,7 @@ def test_what_cannot_be_asked(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["tail", "ck", "--format", "parquet"]) == 2
 
 
+@pytest.mark.long
 def test_status_that_goes_on(folder: Path, running: subprocess.Popen[str]) -> None:
     watch = levada(folder, "status", "ck", "--watch", "--json")
     assert watch.stdout is not None
@@ -128,6 +130,7 @@ def test_status_that_goes_on(folder: Path, running: subprocess.Popen[str]) -> No
     assert watch.returncode == 0
 
 
+@pytest.mark.long
 def test_a_run_without_query_files_goes_on_with_what_was_added(
     folder: Path, running: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

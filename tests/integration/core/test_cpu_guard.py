@@ -51,6 +51,7 @@ def test_works_extend_the_limit_and_waiting_does_not_count() -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("enabled")
 def test_what_is_interrupted_as_it_ends_leaves_nothing_behind() -> None:
     for i in range(60):

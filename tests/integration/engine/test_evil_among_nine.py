@@ -92,6 +92,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex, "MOST_SECONDS", 0.2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_four_among_nine(tmp_path: Path, random_seed: int, mode: str) -> None:
     names = list(EVIL)
@@ -110,6 +111,7 @@ JOIN = "?a :p ?x . ?a :e ?b"
 WINDOW = step(2000, 1000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_those_who_share_its_join_or_read_what_it_makes(tmp_path: Path, mode: str) -> None:
     """Joins that differ in a constant and are one where queries share; it stays suspended after a
@@ -138,6 +140,7 @@ def test_those_who_share_its_join_or_read_what_it_makes(tmp_path: Path, mode: st
     judge(alike, elements, got)
 
 
+@pytest.mark.long
 def test_of_those_who_share_an_operator_the_one_whose_expression_takes_long(
     tmp_path: Path,
 ) -> None:

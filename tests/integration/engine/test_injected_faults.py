@@ -87,6 +87,7 @@ def pieces(path: Path) -> list[Any]:
     return sorted(re.split(rb"[\[\]{}\n<]", path.read_bytes()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "removal"])
 def test_a_fault_at_a_stage_leaves_the_neighbours(
@@ -118,6 +119,7 @@ def test_a_fault_of_a_removal_leaves_the_neighbours(
     assert {query.name for query in read_status(tmp_path / "with" / "ck").queries} == {*NEIGHBOURS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_fault_of_a_format_leaves_the_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Format

@@ -87,6 +87,7 @@ class PanicException(BaseException):
     """A panic of a library in Rust is no ``Exception``."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("position", [0, 2, 3])
 @pytest.mark.parametrize(
     "error", [KeyError("x"), MemoryError("10 GB"), RecursionError("deep"), PanicException("rust")]
@@ -219,6 +220,7 @@ def test_failure_of_planning_a_newcomer_leaves_the_others(
         assert any(report.time == 32000 for report in other.results())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", ["begin", "finish"])
 def test_failure_of_a_migration_leaves_queries_in_their_orders(
@@ -433,6 +435,7 @@ def names_bad(value: Any) -> bool:
     return any("bad" in getattr(each, "queries", ()) for each in value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "at",
     [

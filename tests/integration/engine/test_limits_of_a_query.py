@@ -76,6 +76,7 @@ WORDY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WORDY)
 def test_texts_that_are_too_much_wherever_they_are_computed(tmp_path: Path, name: str) -> None:
     """Found: where rows are read nobody was named, so none was suspended and the epoch ran anew
@@ -104,6 +105,7 @@ MANY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("limit", MANY)
@@ -146,6 +148,7 @@ def _untimed(line: str) -> str:
     return f"{line.rsplit(' ', 2)[0]} ."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path, partitions: int) -> None:
     """A product, a millisecond's step over days, and a report of 200 MB; what engines of regular
@@ -196,6 +199,7 @@ ROWS = ALL.replace("RANGE PT2S STEP PT1S", "RANGE TRIPLES 40 STEP 1")
 TWICE = f"{PREFIX}CONSTRUCT {{ ?a :p ?a . ?a :q ?a }} {WINDOW}{{ ?a :p ?n }} }}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "text", "told"),
     [
@@ -246,6 +250,7 @@ def test_bytes_are_those_of_the_texts_that_a_reader_gets(tmp_path: Path) -> None
         assert not suspended or f"would have {most:,} bytes;" in told["all"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", ["off", "exact"])
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_rows_of_state_are_those_of_its_own_windows(
@@ -307,6 +312,7 @@ def test_rows_of_state_are_no_limit_where_several_have_them(tmp_path: Path) -> N
             Engine(spark=False, limits="state=5", sharing=sharing)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
 @pytest.mark.parametrize("limit", ["bytes=1KB", "solutions=30", "reports=100"])
 def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, limit: str) -> None:

@@ -245,6 +245,7 @@ def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(
         assert max(reports) >= 10_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "value", "step", "refusal"),
     [

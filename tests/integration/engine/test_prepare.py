@@ -234,6 +234,7 @@ def registered(app: App) -> Topology:
         return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", [*chain.from_iterable(SAID.values())], ids=str)
 def test_explain_shows_the_plan_that_the_engine_registers(
     app: App, said: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch

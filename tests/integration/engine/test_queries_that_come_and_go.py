@@ -43,6 +43,7 @@ def follow(engine: Engine) -> None:
         assert not engine.await_end(0.002), "a plan follows each change"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", ["exact", "relax"])
 def test_they_leave_nothing_behind(tmp_path: Path, sharing: str) -> None:
     (tmp_path / "s.nt").write_text("<e:a> <e:p> <e:1> 1 .\n")

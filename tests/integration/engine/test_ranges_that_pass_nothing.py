@@ -15,6 +15,7 @@ BODIES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("sharing", ["off", "exact", "containment", "relax"])
 @pytest.mark.parametrize("values", [(50,), (-500,), (50, 7)])

@@ -208,6 +208,7 @@ def test_rows_that_wait_for_reports_go_on(tmp_path: Path, last: str) -> None:
         assert found[name] == [each for each in whole if each[0] <= 13_000], name
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*suspended")
 @pytest.mark.parametrize("limits", ["solutions=60", "rate=300", "bytes=1KB"])
 def test_limits_are_those_of_each(tmp_path: Path, limits: str) -> None:

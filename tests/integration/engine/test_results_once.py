@@ -63,6 +63,7 @@ def right(folder: Path, text: str, **said: Any) -> Rows:
         return rows(asked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "partitions"), [("exact", 3), ("relax", 1)])
 def test_what_is_alike_is_there_once(tmp_path: Path, mode: str, partitions: int) -> None:
     said = {name: right(tmp_path / name, text) for name, text in SAME.items()}

@@ -256,6 +256,7 @@ sys.exit(main(arguments))
 """
 
 
+@pytest.mark.long
 def test_kills_at_any_change_of_the_disk_leave_the_state_right(
     tmp_path: Path, random_seed: int
 ) -> None:

@@ -103,6 +103,7 @@ def attempt(folder: Path, root: Path, names: str, kills: Any = None, fate: Any =
     return bool(survived(engine, kills, fate))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The query pairs is suspended")
 def test_killed_before_any_change_of_the_disk(
     stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +145,7 @@ SHARED = """PREFIX : <http://e/> SELECT ?x ?z FROM NAMED WINDOW :w ON <http://e/
 [RANGE PT1S STEP PT1S] WHERE {{ WINDOW :w {{ ?x :k :{} . ?x :q ?z {} }} }}"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", ["", ". ?z :r ?x", "FILTER(?z > 1)"])
 @pytest.mark.parametrize("sharing", ["off", "relax"])
 def test_of_those_who_share_a_join_only_the_one_with_too_many_rows(

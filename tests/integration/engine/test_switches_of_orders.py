@@ -205,6 +205,7 @@ def test_a_query_that_goes_while_it_goes_over_takes_both_along(runs: Callable[..
     run.feed(chains(3, begin=3))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*suspended")
 @pytest.mark.parametrize("limit", ["rows=1000", "solutions=200"])
 def test_a_query_that_is_suspended_while_it_goes_over(runs: Callable[..., Run], limit: str) -> None:

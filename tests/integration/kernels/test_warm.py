@@ -57,6 +57,7 @@ print(whole(0), sum(whole.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.long
 def test_the_cache_sees_changes_in_imported_parts_and_constants(tmp_path: Path) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not kernels.CACHE:
         pytest.skip("nothing is cached")
@@ -101,6 +102,7 @@ def compiled_for(folder: Path, **variables: str) -> tuple[str, str, list[str]]:
     return result, hits, target
 
 
+@pytest.mark.long
 def test_kernels_are_for_this_processor_in_every_process_unless_the_user_names_one(
     tmp_path: Path,
 ) -> None:

@@ -236,6 +236,7 @@ GRAPHS = {
 SUBJECTS = (at(1000, ":a :p 1, 2 . :b :p 2.5"), at(1500, ":b :p 4 . :c :p 5"), at(5000, ":a :p 1"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "group",
     [

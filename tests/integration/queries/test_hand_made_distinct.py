@@ -27,6 +27,7 @@ ITEMS = {
 WINDOWS = {"[Range 2 s]": RANGE, "[Rows 3]": ROWS3, "": ALL}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("item", ITEMS)
 @pytest.mark.parametrize("shown", WINDOWS)
 def test_distinct_values_of_a_window(item: str, shown: str) -> None:

@@ -107,6 +107,7 @@ def test_enter_and_leave_follow_from_the_first_and_the_last_that_entail_it() -> 
     ]  # 3 s after the last triple of :t
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("head", "group"),
     [

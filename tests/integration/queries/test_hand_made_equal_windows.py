@@ -38,6 +38,7 @@ POLICIES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(EXAMPLES or 24))
 def test_two_names_of_one_window(seed: int) -> None:
     rng = random.Random(seed)

@@ -49,6 +49,7 @@ def _text(head: str, tail: str, clause: Clause, output: str) -> str:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clause", WINDOWS)
 @pytest.mark.parametrize("output", ["ISTREAM", "DSTREAM", "RSTREAM"])
 def test_rows_of_a_difference_are_in_order(clause: Clause, output: str) -> None:

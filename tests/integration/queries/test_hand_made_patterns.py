@@ -380,11 +380,13 @@ ORDERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PATTERNS | OPTIONALS)
 def test_monotone_and_optional_parts(name: str) -> None:
     check_everywhere(*(PATTERNS | OPTIONALS)[name], s=ELEMENTS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITHOUT | EXISTS)  # type: ignore[operator]
 def test_minus_and_exists(name: str) -> None:
     check_everywhere(*(WITHOUT | EXISTS)[name], static=KINDS, s=ELEMENTS)

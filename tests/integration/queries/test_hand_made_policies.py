@@ -144,6 +144,7 @@ BODIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_beside_a_window_that_steps(kind: str) -> None:
     """Every policy, form and output in one engine."""

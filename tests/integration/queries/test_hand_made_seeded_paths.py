@@ -47,6 +47,7 @@ PATHS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_from_what_others_bind(name: str) -> None:
     check_everywhere("SELECT *", PATHS[name], static=STATIC, outputs=("RSTREAM",), s=ELEMENTS)

@@ -187,12 +187,14 @@ def asked(head: str, group: str, tail: str) -> list[CaseQuery]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PARTS)
 def test_a_static_part_is_as_at_every_report(name: str) -> None:
     found = check(*asked(*PARTS[name]), static=STATIC, silent=True, s=ELEMENTS)
     assert any(r.solutions for reports in found.values() for r in reports)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize(
     ("rows", "partitions", "late"), [(1000, 1, {}), (2, 2, {}), (1, 2, {"q1": 1, "q4": 2})]

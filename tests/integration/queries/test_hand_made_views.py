@@ -62,6 +62,7 @@ def test_rstream_says_a_relation_at_each_of_its_changes() -> None:
     assert [r.time for r in reports] == [1000, 2000, 4000, 5000, 7000, 7500, 8000, 9000]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["RSTREAM", "ISTREAM", "DSTREAM", "RELATION"])
 @pytest.mark.parametrize(
     "policy", ["periodic:1700ms", "periodic:700ms+nonempty", "nonempty", "change+nonempty"]

@@ -159,6 +159,7 @@ BODIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.parametrize("silent", [False, True], ids=["lively", "silent"])
 def test_two_streams(pair: tuple[Clause, Clause], silent: bool) -> None:

@@ -65,6 +65,7 @@ def run(streams: Path, checkpoint: Path, text: str, memory: str) -> tuple[Engine
     return engine, found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "memory"), [(JOIN, "200KB"), (GROUPS, "1MB")])
 def test_results_are_the_same_and_epochs_smaller(
     streams: Path, tmp_path: Path, text: str, memory: str, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +155,7 @@ print(size, peak[0] - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc/self/smaps")
 def test_what_a_task_has_of_its_own_follows_from_the_bound(tmp_path: Path) -> None:
     for name, rows in (("few", 4000), ("many", 200_000)):
@@ -186,6 +188,7 @@ LISTS = """SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w:> ON <e:s> [RANGE 1h]
 WHERE { WINDOW <w:> { ?x <e:q> ?z . ?x <e:p> ?y . ?y <e:r> ?w } }"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory", ["400KB", "700KB", "1MB", "1500KB", "40MB"])
 def test_an_epoch_that_cannot_be_smaller_ends_the_engine_with_a_sentence(
     tmp_path: Path, memory: str

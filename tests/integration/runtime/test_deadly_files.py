@@ -18,6 +18,7 @@ def data(tmp_path: Path) -> Path:
     return documents(tmp_path / "data")
 
 
+@pytest.mark.long
 def test_a_file_that_ends_the_process_does_so_once(tmp_path: Path, data: Path) -> None:
     status, whole = start(tmp_path / "whole", data)
     assert status == 0 and whole[0] == 0 and len(whole[1]) > 2, whole

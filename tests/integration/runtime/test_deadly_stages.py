@@ -130,6 +130,7 @@ def test_a_process_that_is_killed_again_and_again_goes_on(folder: Path) -> None:
     assert start(root, "plain,sums") == (0, whole)
 
 
+@pytest.mark.long
 def test_an_operator_without_an_end_is_suspended_at_the_next_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +158,7 @@ def test_native_code_that_holds_the_interpreter_is_ended_and_suspended(
     assert "it ended each process that evaluated it (SIGXCPU)" in why
 
 
+@pytest.mark.long
 def test_reading_without_an_end_sets_the_records_aside_at_the_next_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_files_and_descriptors_do_not_grow(tmp_path: Path, way: str) -> None:
     question, options = WAYS[way]

@@ -240,6 +240,7 @@ def process(run: Run) -> Iterator[Callable[[], str]]:
         each.communicate()
 
 
+@pytest.mark.long
 def test_a_client_resumes_at_another_process(run: Run, process: Callable[[], str]) -> None:
     seen: list[str] = []
     for _ in range(3):

@@ -95,6 +95,7 @@ def sent(client: httpx.Client, path: str, text: str, count: int, most: int) -> I
         yield
 
 
+@pytest.mark.long
 def test_slow_checks_of_one_token_delay_no_other(run: Run) -> None:
     with (
         clients(run, "slow", "other", checks_waiting=4) as (slow, other),
@@ -108,6 +109,7 @@ def test_slow_checks_of_one_token_delay_no_other(run: Run) -> None:
         assert check(slow).status_code == 429, "its checks are under way"
 
 
+@pytest.mark.long
 def test_slow_queries_of_one_token_delay_no_other(run: Run) -> None:
     with (
         clients(run, "slow", "other", sparql_seconds=3600, checks_waiting=99) as (slow, other),
@@ -127,6 +129,7 @@ def test_checks_end_with_their_clients(run: Run) -> None:
         assert until(lambda: check(slow).is_success), "their clients have gone"
 
 
+@pytest.mark.long
 def test_a_check_that_takes_too_long_is_ended(run: Run) -> None:
     with clients(run, "slow", check_seconds=1) as (slow,):
         refusal = check(slow, LONG_TEXT)
@@ -146,6 +149,7 @@ def test_a_check_that_takes_too_much_memory_is_ended(run: Run) -> None:
         assert large.get("/health").is_success
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/check", "/sparql"])
 def test_work_ends_with_a_server_that_is_killed(run: Run, path: str) -> None:
     text, program = (LONG_TEXT, CHECKS) if path == "/check" else (LONG_QUERY, QUERIES)

@@ -53,6 +53,7 @@ def elements(first: int) -> str:
     return "".join([*lines[:10], hard, *lines[10:]])
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*suspended")
 def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()

@@ -142,6 +142,7 @@ def requests(target: str) -> Iterator[tuple[str, str, str, str]]:
     yield "POST", "/streams/rows", "application/x-ndjson", json.dumps({"k": target, "ts": 1}) + "\n"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*There is no static graph")
 def test_a_listener_stays_silent(client: httpx.Client, silent: str, tmp_path: Path) -> None:
     for target in targets(silent, tmp_path):

@@ -84,6 +84,7 @@ WAYS: dict[str, Callable[[Path, Engine, httpx.Client], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", [TEXT, OTHER])
 def test_what_ended_gives_no_right_to_what_has_its_name(
@@ -142,6 +143,7 @@ def test_a_suspended_query_is_its_owners_until_it_is_dropped(
         assert client.delete("/queries/q").status_code == 403
 
 
+@pytest.mark.long
 def test_what_the_program_gives_is_the_programs(tmp_path: Path, tokens: dict[str, str]) -> None:
     for text in (TEXT, OTHER):
         with running(tmp_path, tokens["anna"]) as (_, client):

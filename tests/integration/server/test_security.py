@@ -365,6 +365,7 @@ def raw(serve: Callable[..., httpx.Client]) -> Iterator[Callable[..., tuple[byte
 HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "status"),
     [

@@ -78,6 +78,7 @@ KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 V13 = b"Sec-WebSocket-Version: 13"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "headers", "status", "told"),
     [

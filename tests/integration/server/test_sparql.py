@@ -258,6 +258,7 @@ def _line(process: psutil.Process) -> list[str]:
         return []
 
 
+@pytest.mark.long
 def test_a_time_out_frees_the_processor(root: Path) -> None:
     with serving(root, sparql_seconds=1.5) as client:
         found = client.get("/sparql", params=OVER_ROOMS)
@@ -278,6 +279,7 @@ def test_a_client_that_goes_takes_its_query_along(client: httpx.Client) -> None:
     until(lambda: not workers())
 
 
+@pytest.mark.long
 def test_sizes_are_bounded(root: Path) -> None:
     every = {"query": "SELECT * { GRAPH ?g { ?s ?p ?o } }"}
     with serving(root, sparql_waiting=0) as client:

@@ -204,6 +204,7 @@ def killed(root: Path, epoch: str) -> Iterator[httpx.Client]:
         process.wait()
 
 
+@pytest.mark.long
 def test_killed_before_an_epoch_has_it(tmp_path: Path) -> None:
     """What was answered holds, though no epoch has been since: the engine makes none."""
     root = tmp_path / "ck"

@@ -9,6 +9,7 @@ from bench.papers import cqels_cloud as paper
 RATE = 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workload", "queries"), [("q1", 60), ("q4", 300), ("q10", 60)])
 def test_many_queries_that_share_have_the_results_that_pairs_say(
     workload: str, queries: int, tmp_path: Path

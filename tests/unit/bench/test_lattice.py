@@ -130,6 +130,7 @@ def test_a_search_hardly_grows_with_the_operators(kind: str) -> None:
     assert many < 2 * few
 
 
+@pytest.mark.long
 def test_of_ten_times_as_many_operators_a_search_looks_at_less_than_twice_as_many_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -42,6 +42,7 @@ def touched(name: str, window: int) -> int:
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ALIKE])
 def test_the_rows_that_an_epoch_touches_do_not_grow_with_the_window(name: str) -> None:
     short, long = touched(name, 4), touched(name, 16)

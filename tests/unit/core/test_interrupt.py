@@ -56,6 +56,7 @@ def race(steps: int) -> str:
     return ends[0]
 
 
+@pytest.mark.long
 def test_an_interrupt_comes_once_and_before_the_end(uncaught: list[Any]) -> None:
     assert {race(i % 40) for i in range(1000)} | {race(10_000)} == {"done", "interrupted"}
     assert not uncaught

@@ -105,6 +105,7 @@ def batches(draw: st.DrawFn, at: int, producer: int, transactional: bool) -> Bat
     return Batch(at, last, records, codec, producer, transactional, "", appended, base)
 
 
+@pytest.mark.long
 @given(logs(), st.data())
 def test_random_logs_are_read_as_the_twin_reads_them(
     log: tuple[list[Batch], list[tuple[int, int]]], data: st.DataObject

@@ -256,6 +256,7 @@ LONG_RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", LONG_RUNS.values(), ids=LONG_RUNS)
 @pytest.mark.parametrize("quote", ["", '"', '"""'])
 def test_a_long_run_is_read_once(run: str, quote: str) -> None:

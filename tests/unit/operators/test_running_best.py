@@ -109,6 +109,7 @@ def test_the_best_is_the_best_of_all_that_stand(
         assert epoch(kept, changes, least) == brute.epoch(changes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("least", [True, False])
 @pytest.mark.parametrize("down", [True, False])
 def test_what_is_read_follows_the_changes(least: bool, down: bool) -> None:

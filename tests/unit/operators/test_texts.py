@@ -103,6 +103,7 @@ def rows_of(frame: Frame) -> list[tuple[int, ...]]:
     return sorted(zip(*(frame[name].tolist() for name in frame.columns), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [order for order in Order if order is not Order.VALUE])
 def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: int) -> None:
     draw = random.Random(f"{order}{random_seed}")
@@ -118,6 +119,7 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
     assert told > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "of", ["exact", "days", "numbers", "times", "texts", "characters", "mixed"]
 )

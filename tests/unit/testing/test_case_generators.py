@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pyoxigraph as ox
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from levada.testing.compare import same_queries
@@ -131,6 +132,7 @@ WORDS = (
 )
 
 
+@pytest.mark.long
 def test_cases_are_varied_and_say_something() -> None:
     """Of 120 cases at a fixed seed, many queries have results, and nearly all forms, windows and
     options occur.

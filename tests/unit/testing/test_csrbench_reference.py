@@ -43,6 +43,7 @@ def test_the_stream() -> None:
     assert [e.ts for e in csrbench.elements()] == [1000 * second for second in range(34)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", csrbench.POLICIES)
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_reference_equals_the_expected_relations(number: int, policy: str) -> None:
@@ -54,6 +55,7 @@ def test_reference_equals_the_expected_relations(number: int, policy: str) -> No
     assert csrbench.listed(reports, policy, closes) == approximately(expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "policy"), [(n, csrbench.POLICIES[n % 2]) for n in csrbench.QUERIES]
 )

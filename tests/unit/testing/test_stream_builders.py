@@ -81,6 +81,7 @@ def test_csv(tmp_path: Path) -> None:
     assert path.read_text() == 'k,v,n,f,ts\n1,2.5,"a, b",true,5\n'
 
 
+@pytest.mark.long
 def test_clock_moves_only_forward() -> None:
     clock = ManualClock(10)
     clock.advance(5)

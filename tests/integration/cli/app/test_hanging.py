@@ -38,6 +38,7 @@ REQUESTS = ["> PUT .*/commits/", *(
 )]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("request_kind", REQUESTS)
 def test_a_store_that_never_answers(tmp_path: Path, server: Moto, request_kind: str) -> None:
     assert GRACE + 1 < 10, "an engine is to end within 10 s"

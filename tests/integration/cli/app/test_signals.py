@@ -41,6 +41,7 @@ def slow(folder: Path) -> None:
     (folder / "tmp").mkdir()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_at_once(tmp_path: Path, second: Any) -> None:
     slow(tmp_path)

@@ -65,6 +65,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) -> None:
     active = start(folder, "--epoch", "200ms")
     standby = None
@@ -212,6 +213,7 @@ def test_options_of_a_standby() -> None:
         _ = Mode(standby=True, lease="1s").silence
 
 
+@pytest.mark.long
 def test_a_standby_with_an_output_waits_and_takes_over(folder: Path) -> None:
     """Naming an output opens the checkpoint, which is the other engine's until it is gone."""
     root, to = folder / "ck", ("--to", "sum=postgresql://me@127.0.0.1:1/none,table=sums")

@@ -113,6 +113,7 @@ def test_a_product_of_hundreds_of_patterns_is_ordered_in_a_moment() -> None:
     assert order(400) < 3 * order(200)
 
 
+@pytest.mark.long
 def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registered(
     tmp_path: Path,
 ) -> None:

@@ -65,6 +65,7 @@ def attempt(data: Path, root: Path, kind: str, kills: Any = None, fate: Any = No
     return survived(engine, kills, fate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ASKED)
 def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any, kind: str) -> None:
     write_lines(tmp_path / "s.nt", ELEMENTS)

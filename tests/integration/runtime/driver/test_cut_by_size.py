@@ -127,6 +127,7 @@ def write(folder: Path, form: str, end: str, n: int = 400) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("form", "options"),
     [

@@ -64,6 +64,7 @@ def data(tmp_path: Path) -> Any:
     return tmp_path / "s.nt"
 
 
+@pytest.mark.long
 def test_killed_before_any_change_of_the_disk(tmp_path: Path, data: Any, fate: Any) -> None:
     assert attempt(data, tmp_path / "whole", None, fate)
     whole, points = published(tmp_path / "whole"), fate.calls

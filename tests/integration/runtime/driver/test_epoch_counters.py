@@ -155,6 +155,7 @@ def _windows(name: Any) -> Any:
     return BOTH if name == "join" else {"w": (S, step(3000, 500))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["join", "panes"])
 def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(
     tmp_path: Path, seen: Any, name: str

@@ -146,6 +146,7 @@ def test_killed_while_results_are_held_back_for_fuller_files(tmp_path: Path, fat
         assert before.items() <= whole.items(), "what is there does not change"
 
 
+@pytest.mark.long
 def test_killed_while_what_is_read_goes_into_a_log(
     tmp_path: Path, fate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

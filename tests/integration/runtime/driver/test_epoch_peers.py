@@ -245,6 +245,7 @@ def test_parallel_files_of_different_progress(tmp_path: Path) -> None:
         assert engine._records()[S].late == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("files", "count"), [("sequence", 5_000), ("parallel", 2_500)])
 def test_thousands_of_small_files_at_once(tmp_path: Path, files: str, count: int) -> None:
     folder = tmp_path / "many"

@@ -257,6 +257,7 @@ def test_static_data_are_replaced_after_what_the_clock_has_closed(
     assert {t: told[t] for t in told if told[t]} == {3000: a, 4000: a, 5000: a, 6000: b, 7000: b}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("time", ["column", "arrival"])
 @pytest.mark.parametrize("hours", [25, -25])
 def test_a_step_of_the_clock_and_back_makes_nothing_late(

@@ -81,6 +81,7 @@ def mutated(random: random.Random, text: bytes) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["csv", "ndjson", "nt", "mapped"])
 def test_mutated_files_are_accounted_for(tmp_path: Path, form: str, random_seed: int) -> None:
     """All of it in one epoch, and in small ones: the engine compares its counts, and so does this

@@ -233,6 +233,7 @@ def doomed(data: Path, root: Path) -> None:
         journal_run(data, root, Both(root / "j", blocks=3))
 
 
+@pytest.mark.long
 def test_killed_while_both_are_open(tmp_path: Path, overlap: None) -> None:
     data, root = source(tmp_path / "data"), tmp_path / "root"
     code = "import sys, test_overlap as t; t.doomed(*map(t.Path, sys.argv[1:]))"

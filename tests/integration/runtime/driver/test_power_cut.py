@@ -189,6 +189,7 @@ def test_a_power_cut_while_static_data_are_copied(
         assert published(root) == whole, root
 
 
+@pytest.mark.long
 def test_a_power_cut_while_what_is_read_goes_into_a_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

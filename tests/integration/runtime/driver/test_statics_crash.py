@@ -116,6 +116,7 @@ def test_without_a_kill_it_is_what_the_reference_says(tmp_path: Path) -> None:
     assert same_queries(expected, got) is None
 
 
+@pytest.mark.long
 def test_killed_before_changes_of_the_disk(tmp_path: Path, fate: Fate) -> None:
     """Before each of them with ``LEVADA_CASES``, before some in CI."""
     whole = tmp_path / "whole"

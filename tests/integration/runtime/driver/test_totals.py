@@ -5,6 +5,8 @@ checkpoint's plans.
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from levada.engine.engine import Engine
 from levada.testing.stream_builders import write_lines
 from support.generators import Clause
@@ -45,6 +47,7 @@ def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(
         assert engine.progress().results == old.to_polars(terms=True).height > 0
 
 
+@pytest.mark.long
 def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path: Path) -> None:
     path, plans = write_lines(tmp_path / "s.nt", []), tmp_path / "ck" / "plans"
 

@@ -77,6 +77,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
 FORMATS = [f for f in Format if f not in (Format.TRIG, Format.JSONLD, Format.JELLY)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_files_are_the_same(
     stream: Path, tmp_path: Path, form: Format, monkeypatch: pytest.MonkeyPatch, request: Any

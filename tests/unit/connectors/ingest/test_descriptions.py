@@ -142,6 +142,7 @@ def shapes(triples: Triples, found: Elements) -> list[tuple[int, list[str]]]:
     return sorted(each)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["ttl", "trig", "rdf", "jsonld", "nt", "nq"])
 @pytest.mark.parametrize("text", [OBSERVATIONS, SHARED])
 def test_elements_are_the_same_in_every_syntax(text: str, form: str) -> None:

@@ -130,6 +130,7 @@ def files() -> list[Path]:
     return sorted(path for folder in folders for end in ENDINGS for path in folder.rglob(end))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", files(), ids=str)
 def test_what_is_proposed_for_a_file_of_the_tests_reads_it(path: Path, tmp_path: Path) -> None:
     check(path, tmp_path)

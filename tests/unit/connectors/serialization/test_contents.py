@@ -85,6 +85,7 @@ def test_xml_results_are_a_document_a_report() -> None:
     )
 
 
+@pytest.mark.long
 def test_xml_results_have_texts_of_any_length() -> None:
     """The parser of JSON below refuses one of 16 MB: that was a fault of the server."""
     long, iri = '<&é"' * (3 << 20) + "\r", "http://e/" + "é" * (3 << 20)

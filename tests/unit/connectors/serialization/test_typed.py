@@ -81,6 +81,7 @@ def equal(a: Any, b: Any) -> bool:
     return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READ)
 @given(data=st.data())
 def test_a_column_of_one_datatype_has_the_values_of_its_texts(

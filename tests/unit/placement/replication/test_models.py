@@ -186,6 +186,7 @@ def test_wrong_rates_are_told(rates: dict[str, float], says: str) -> None:
         problem(joined(1, 1, 1), TWO, rates)
 
 
+@pytest.mark.long
 def test_where_stages_take_turns_a_place_has_room_for_as_many_more() -> None:
     """Four tasks of each stage on two cores: two waves, in turn with the other stage's."""
     model = MODELS["epochs"]._replace(rows=1000, driver=0.0, stage=0.0, task=1e6)

@@ -69,6 +69,7 @@ def all_plans(given: Problem, replication: Longs) -> list[Longs]:
     return [*plans.values()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", sorted(MODELS))
 @settings(max_examples=5)
 @drawn(seed=SEEDS)
@@ -160,6 +161,7 @@ def test_first_fit_fills_and_round_robin_spreads() -> None:
     assert round_robin(MODELS["paper"], given, ones)[range(5), range(5)].tolist() == [1] * 5
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @drawn(seed=SEEDS)
 def test_a_search_is_never_worse_than_its_rivals_or_its_start(seed: int) -> None:

@@ -22,6 +22,7 @@ from levada.placement.replication.model_arrays import problem
 from levada.placement.replication.throughput_models import MODELS, estimate
 
 
+@pytest.mark.long
 def test_the_slowest_of_a_chain_bounds_it() -> None:
     chain = Graph("c", [Operator("a", 100), Operator("b", 400), Operator("c", 50)],
                   [Stream("a", "b", 2.0), Stream("b", "c")])  # fmt: skip
@@ -54,6 +55,7 @@ def test_the_same_seed_gives_the_same(random_seed: int) -> None:
     assert len(runs) == 2
 
 
+@pytest.mark.long
 def test_ten_random_plans_in_simpy(random_seed: int) -> None:
     rng = np.random.default_rng(random_seed)
     for case in range(10):

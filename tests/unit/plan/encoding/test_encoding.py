@@ -203,6 +203,7 @@ def test_an_altered_file_is_told_or_means_the_same(seed: int, plan: Plan, path: 
         assert str(path) in error.message and "an empty folder" in error.hint
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_forged_file_is_told_or_is_a_plan(seed: int, plan: Plan, path: Path) -> None:
     """Behind the checksum everything is validated, too: there is no other exception."""

@@ -46,6 +46,7 @@ def terms(plan: Plan) -> list[set[str]]:
     ]
 
 
+@pytest.mark.long
 def test_a_thousand_constants_are_one_join() -> None:
     found = relaxing()
     plan = add(found, *(JOIN.format(f":c{i}") for i in range(1000)))

@@ -51,6 +51,7 @@ def test_what_can_be_planned_passes_also_over_streams_that_queries_make() -> Non
     check_plan(star(MAX_TRIAL_SIZE + 20), {STREAM: StreamFacts(unique=True)}, "")
 
 
+@pytest.mark.long
 def test_what_cannot_be_planned_is_a_query_error_with_what_to_do() -> None:
     with pytest.raises(QueryError, match="too large to be planned") as found:
         check_plan(star(700), {}, "the text")

@@ -56,6 +56,7 @@ def changed(topology: Topology, rng: random.Random, start: int) -> None:
         topology.add(name, query(int(name[1:])), start)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharing", [Sharing.EXACT, Sharing.RELAX, Sharing.OFF])
 def test_a_chain_of_versions_is_what_was_sealed(
     tmp_path: Path, sharing: Sharing, random_seed: int, monkeypatch: pytest.MonkeyPatch

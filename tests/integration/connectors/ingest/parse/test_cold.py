@@ -34,6 +34,7 @@ print(found.n, found.text(found.o, 0), kernels.is_there(parse_lines), len(parse_
 """
 
 
+@pytest.mark.long
 def test_with_an_empty_cache_a_line_is_read_without_it(tmp_path: Path) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not kernels.CACHE:
         pytest.skip("nothing is compiled")

@@ -4,6 +4,7 @@ leave: cut at event time, whatever the epochs; for good, also over a restart.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from levada.testing.memory_sink import MemorySink
 from levada.testing.reference import evaluate
 from levada.testing.stream_builders import lines, write_lines
 from support.generators.windows import Clause
-from support.polling import until
+from support.polling import PATIENCE, until
 from support.query_dsl import S, at, query
 from support.stepped_runs import register
 
@@ -272,11 +273,19 @@ def test_one_whose_end_passes_before_the_first_plan_leaves(
         with pytest.raises(EngineError, match="the disk is full"):
             engine.await_end()
     monkeypatch.undo()
+    commit, registered = Checkpoint.commit, threading.Event()
+
+    def commit_later(*given: Any) -> Any:
+        assert registered.wait(PATIENCE)
+        return commit(*given)
+
+    monkeypatch.setattr(Checkpoint, "commit", commit_later)
     with engine_on(tmp_path) as engine:
         engine.register(VIEW.text, name="view")
         with engine._registry.lock:
             engine.start()
             brief = engine.register(TEXT, name="brief", until=7500)
+        registered.set()
         until(lambda: not engine._registry.changed)
         feed(tmp_path, 12, 19)
         until(lambda: names(engine) == {"view"})

@@ -130,7 +130,11 @@ def test_a_fault_of_a_format_leaves_the_neighbours(
         assert run(tmp_path / "with", tmp_path / "s.nt", form, ALWAYS) == alone
 
 
-SITE = "import injecting\ninjecting.from_environment()\n"
+SITE = """from pathlib import Path
+from support.injected_faults import from_environment
+from_environment()
+Path(__file__).with_name("injected").touch()
+"""
 MOST_STARTS = 4
 
 
@@ -183,6 +187,7 @@ def run_command(folder: Path, injected: str) -> list[Lines]:
             if done.returncode == 0:
                 break
         assert done.returncode == 0, done.stderr
+        assert (folder / "injected").exists(), "its processes inject faults"
         found.append(rows_of(folder))
     return found
 
@@ -268,6 +273,7 @@ def server(folder: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess.P
         finally:
             served.terminate()
             assert served.wait(PATIENCE) == 0
+    assert (folder / "injected").exists(), "its processes inject faults"
 
 
 def has(folder: Path, wanted: Lines) -> bool:

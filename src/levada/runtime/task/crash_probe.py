@@ -4,7 +4,10 @@
     find_crashes  -> which payloads, and how each ended the process
     rehearse      -> how a whole job ends the process, and in which node
     main          -> that process: one intake after the other, and a line behind each that came to
-                     an end; or a whole job, and a line before each node
+                     an end; or a whole job. A line before each node in either case
+
+An intake also evaluates the first operators of queries. If the process ends in one of these, the
+input is not at fault, and the query is looked for (``rehearse``).
 
 A rehearsed job writes the files of its tasks, and no manifest names them.
 
@@ -31,15 +34,13 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
-from levada.plan.execution.plan import PlanNode
 from levada.runtime.executor import AnyBlob, Job, deliver
 from levada.runtime.task import entry_points
-from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 from levada.runtime.task.stage_task import StageTask
 from levada.runtime.task.work_note import CpuBound
 
-_READY, _DONE = b"ready\n", b"done"
+_READY, _READ, _DONE = b"ready\n", b"read", b"done"
 
 
 def find_crashes(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
@@ -53,18 +54,21 @@ def find_crashes(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
         at += done
         if at < len(payloads):
             alone, how = _try(context, payloads[at : at + 1])
-            if not alone:
+            if not alone and how:
                 crashes[at] = how
             at += 1
     return crashes
 
 
 def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
-    """Counts the payloads that a fresh process has read, and describes how it ended. If the process
-    does not start, all count as read: nothing is known about them.
+    """Counts the payloads that a fresh process has read, and describes how it ended ("": in an
+    operator). If the process does not start, all count as read: nothing is known about them.
     """
     answers, status = _run_apart(context, payloads)
-    return (len(payloads), "") if answers is None else (len(answers), _ending(status))
+    if answers is None:
+        return len(payloads), ""
+    within = answers[-1:] not in ([], [_READ]) and int(answers[-1]) >= 0
+    return answers.count(_READ), "" if within else _ending(status)
 
 
 def rehearse(job: Job) -> tuple[int, str] | None:
@@ -75,7 +79,7 @@ def rehearse(job: Job) -> tuple[int, str] | None:
     answers, status = _run_apart(job.context, job.payloads, *arguments)
     if answers is None or answers[-1:] == [_DONE] or status == 0:
         return None
-    return (int(answers[-1]) if answers else -1), _ending(status)
+    return (max(int(answers[-1]), -1) if answers else -1), _ending(status)
 
 
 def _run_apart(
@@ -123,30 +127,31 @@ def main() -> None:
     os.write(output, _READY)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
-        with suppress(Exception), CpuBound().bound():
-            _run(output, Job(context, [p for p in payloads if p], stages, partitions))
+        with suppress(Exception), _ReportingBound(output).bound():
+            _run(Job(context, [p for p in payloads if p], stages, partitions))
         os.write(output, _DONE + b"\n")
         return
     for payload in payloads:
         # an exception is not a crash: the epoch itself will raise it
-        with suppress(Exception), CpuBound().bound():
+        with suppress(Exception), _ReportingBound(output).bound():
             IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
-        os.write(output, b"read\n")
+        os.write(output, _READ + b"\n")
 
 
-class _TellingStage(StageTask):
-    """A stage that writes each node to the output before it is evaluated."""
+class _ReportingBound(CpuBound):
+    """Writes each operator to the output before it is evaluated, and what follows it."""
 
-    output = 1
+    def __init__(self, output: int) -> None:
+        super().__init__()
+        self._output = output
 
-    def _node(self, node: PlanNode, exchange: Exchange) -> None:
-        os.write(self.output, b"%d\n" % node.id)
-        super()._node(node, exchange)
+    def begin(self, node: int, extra: int = 0) -> None:
+        os.write(self._output, b"%d\n" % node)
+        super().begin(node, extra)
 
 
-def _run(output: int, job: Job) -> None:
+def _run(job: Job) -> None:
     """Runs a job like the local executor."""
-    _TellingStage.output = output
     context = decode_context(job.context)
     plan = load_plan(context.plan)
     sent = [pair for payload in job.payloads for pair in entry_points.intake(job.context, payload)]
@@ -155,7 +160,7 @@ def _run(output: int, job: Job) -> None:
         sent = [
             pair
             for p in range(job.partitions)
-            for pair in _TellingStage(context, plan, number, p).run(_as_bytes(inboxes[p]))
+            for pair in StageTask(context, plan, number, p).run(_as_bytes(inboxes[p]))
         ]
 
 

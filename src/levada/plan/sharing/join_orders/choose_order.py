@@ -4,11 +4,14 @@
     a running sub-join             costs nothing, and is joined as it runs
     one that several queries want  costs each its share
     another one                    has its expected cost (``order_cost``)
+    an unmeasured one              is shared only if no part outside it has a constant or a
+                                   condition: pairs of unrestricted rows may cost more than any
+                                   number of queries saves
 
 Up to ``MAX_SEARCHED_PARTS`` parts, dynamic programming over connected sets of parts examines all
 orders. For more parts, the two sets that add the least are joined repeatedly. An order other than
-the query's own must cost less than ``LESS`` of it. Without measurements only shared sub-joins are
-joined first, and the rest keeps the query's own order.
+the query's own must cost less than ``LESS`` of it. Where some parts are unmeasured, only shared
+sub-joins are joined first, and the rest keeps the query's own order.
 """
 
 from __future__ import annotations
@@ -59,13 +62,30 @@ class Chosen:
 def choose(keyed: Keyed, seen: OrderContext, costs: Costs) -> Chosen:
     """Returns the order of a conjunction whose parts are connected."""
     n = len(keyed.parts)
+    seen = _without_unmeasured(keyed, seen, costs)
     current_cost = _order_cost(keyed.conjunction.tree, seen, costs)
     step = (_search_all_orders if n <= MAX_SEARCHED_PARTS else _search_greedily)(keyed, seen, costs)
     tree, own_tree = step.tree, keyed.conjunction.tree
     if step.cost >= LESS * current_cost or tree == own_tree:
         return Chosen((), own_tree, current_cost, current_cost)
-    units = (tree,) if costs.is_measured else tuple(_shared_subjoins(tree, seen))
+    measured = all(costs.is_measured(1 << i) for i in range(n))
+    units = (tree,) if measured else tuple(_shared_subjoins(tree, seen))
     return Chosen(units, tree, step.cost, current_cost)
+
+
+def _without_unmeasured(keyed: Keyed, seen: OrderContext, costs: Costs) -> OrderContext:
+    """Returns the environment without unmeasured sub-joins that would run before a part with a
+    constant or a condition. Those of the query's own order stay.
+    """
+    own = {mask_of(tree) for tree, _ in cuts_of(keyed.conjunction.tree)}
+
+    def is_open(mask: int) -> bool:
+        return mask in own or not keyed.restricted & ~mask or costs.is_measured(mask)
+
+    return OrderContext(
+        lambda mask: seen.running(mask) if is_open(mask) else None,
+        lambda mask: seen.wanted(mask) if is_open(mask) else 1,
+    )
 
 
 def _join_step(

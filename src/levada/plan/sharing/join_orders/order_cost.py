@@ -66,10 +66,14 @@ class Costs:
                 factors[left, right] = both / (one * other)
         return Costs(keyed, known, factors, mean or 1.0)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether anything was measured."""
-        return bool(self.known)
+    def is_measured(self, mask: int) -> bool:
+        """Whether the rows of a sub-join were counted, or follow from counted ones."""
+        if mask in self.known or not mask & (mask - 1):
+            return mask in self.known
+        return any(
+            self._factor(*cut) is not None and all(map(self.is_measured, cut))
+            for cut in self._last_joins(mask)
+        )
 
     def rows(self, mask: int) -> float:
         """Returns the rows of a sub-join for each element, in any order."""
@@ -82,16 +86,19 @@ class Costs:
 
     def _estimate(self, mask: int) -> float:
         """Estimates the rows of an unmeasured sub-join, as its last part joins the others."""
-        cuts = [
-            (mask & ~(1 << i), 1 << i)
-            for i in places_of(mask)[::-1]
-            if self.keyed.is_connected(mask & ~(1 << i))
-        ]
-        factors = [(cut, self._factor(*cut)) for cut in cuts]
+        factors = [(cut, self._factor(*cut)) for cut in self._last_joins(mask)]
         (one, other), factor = next((f for f in factors if f[1] is not None), factors[0])
         if factor is None:
             return min(self.rows(one), self.rows(other))
         return self.rows(one) * self.rows(other) * factor
+
+    def _last_joins(self, mask: int) -> list[Cut]:
+        """Returns the cuts of a sub-join into one part and connected others."""
+        return [
+            (mask & ~(1 << i), 1 << i)
+            for i in places_of(mask)[::-1]
+            if self.keyed.is_connected(mask & ~(1 << i))
+        ]
 
     def _factor(self, left: int, right: int) -> float | None:
         """Returns the factor of the most similar measured join by the same variables."""

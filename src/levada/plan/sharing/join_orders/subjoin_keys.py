@@ -20,14 +20,15 @@ from functools import cached_property
 from itertools import groupby, permutations, product
 from math import factorial, prod
 
-from levada.core.expressions import Expression, show, variables
+from levada.core.expressions import Call, Expression, Function, Var, show, variables
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.plan.binding.edges import look_through
 from levada.plan.binding.installer import Installer
 from levada.plan.execution.sharing_demand import LOOSE, with_widest_windows
 from levada.plan.lowering.join_order import Conjunction, Tree
-from levada.plan.physical.operators import Op
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op, all_operators
 from levada.plan.sharing.parameterize import Parameterizer
 from levada.plan.sharing.share_equal_operators import Key
 
@@ -143,6 +144,11 @@ class Keyed:
             masks.append(mask & ~(1 << i))
         return tuple(masks)
 
+    @cached_property
+    def restricted(self) -> int:
+        """The bits of the parts with a constant, beside predicates, or a condition."""
+        return sum(1 << i for i, op in enumerate(self.conjunction.parts) if _is_restricted(op))
+
     def neighbours(self, mask: int) -> int:
         """Returns the parts that have a key with some of these."""
         neighbours = self._beside.get(mask)
@@ -193,6 +199,30 @@ def places_of(mask: int) -> list[int]:
     [0, 2, 3]
     """
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
+def _is_restricted(part: Op) -> bool:
+    """Whether a part has a constant, beside predicates, or a condition other than BOUND."""
+    for op in all_operators(part):
+        spec = op.spec
+        if isinstance(spec, p.Constant):
+            return True
+        if isinstance(spec, p.Filter) and not _is_bound(spec.condition):
+            return True
+        if isinstance(spec, p.Match | p.Entailed | p.Select | p.Star):
+            patterns = spec.patterns if isinstance(spec, p.Star) else (spec.pattern,)
+            if not all(isinstance(t, Var) for one in patterns for t in (one.subject, one.object)):
+                return True
+    return False
+
+
+def _is_bound(condition: Expression) -> bool:
+    """Whether a condition only requires variables to be bound, as CQL does of columns."""
+    if not isinstance(condition, Call):
+        return False
+    if condition.function is Function.BOUND:
+        return True
+    return condition.function is Function.AND and all(map(_is_bound, condition.args))
 
 
 def _sub_join(

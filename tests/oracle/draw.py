@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
+from levada.plan.sharing.sharing_modes import Sharing
 from oracle import draw_cql
 from oracle import draw_sets as sets
 from oracle.case import PHASES, Case, Coming, Running, Said, expected
@@ -24,7 +25,7 @@ from oracle.words import NODES, OBJECTS, A, D, F, G, K, M, N, P, Q, R
 MILLION = 1_000_000
 SIZES = (4, 6, 8, 8, 10, 12, 14, 20)  # of sets of queries
 SHORT = (3, 4, 4, 5)
-MODES = ("off", *["exact"] * 7, *["containment"] * 3, *["relax"] * 9)
+MODES = ("off", *["exact"] * 7, *[Sharing.CONTAINMENT] * 3, *["relax"] * 9)
 
 
 def elements(
@@ -159,8 +160,6 @@ def options(rng: Random) -> dict[str, object]:
     """What an engine takes beside."""
     forms = ("binary", "binary", "binary", "binary", "multiway", "replicated")
     found: dict[str, object] = {"join": rng.choice(forms)}
-    if rng.random() < 0.2:
-        found["share_limit"] = rng.choice((1, 8, 30))
     if rng.random() < 0.15:
         found["memory"] = "8MB,theta=4096"
     if rng.random() < 0.06:
@@ -215,7 +214,7 @@ def running(rng: Random, short: bool, mode: str) -> tuple[Running, ...]:
 KINDS: dict[str, tuple[Draw | None, ...]] = {
     "off": (None, sets.sides, sets.traps),
     "exact": (sets.sides, sets.chains, sets.rights, sets.traps, sets.tabled, None),
-    "containment": (sets.relaxed, sets.rights, sets.traps, None),
+    Sharing.CONTAINMENT: (sets.relaxed, sets.rights, sets.traps, None),
     "relax": (sets.relaxed, sets.divided, sets.thresholds, sets.numbered, sets.rights, sets.traps,
               sets.tabled, None),
 }  # fmt: skip
@@ -223,7 +222,7 @@ KINDS: dict[str, tuple[Draw | None, ...]] = {
 
 
 FIRST: tuple[tuple[str, Draw | None], ...] = (
-    ("exact", sets.sides), ("containment", sets.relaxed), ("relax", sets.relaxed),
+    ("exact", sets.sides), (Sharing.CONTAINMENT, sets.relaxed), ("relax", sets.relaxed),
     ("relax", sets.thresholds), ("relax", sets.numbered), ("", sets.rights),
     ("exact", sets.chains), ("", sets.tabled), ("relax", sets.divided), ("", None), ("", None),
 )  # fmt: skip

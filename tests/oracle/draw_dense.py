@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from levada.plan.sharing.sharing_modes import Sharing
 from oracle import draw
 from oracle.case import PHASES, Case, Coming, Running, Said
 from oracle.cql import SCHEMAS, Relation
@@ -235,7 +236,7 @@ def pool(rng: Random, world: World) -> list[object]:
     return [*found, (NODES[0], Q, NODES[0]), (NODES[0], R, '"a"')]
 
 
-MODES = (*["relax"] * 9, "exact", "containment", "off")
+MODES = (*["relax"] * 9, "exact", Sharing.CONTAINMENT, "off")
 
 
 def running(rng: Random, short: bool, kind: str) -> tuple[Running, ...]:
@@ -286,8 +287,6 @@ def case(seed: int) -> Case:
 def options(rng: Random) -> dict[str, object]:
     """What an engine takes beside."""
     found: dict[str, object] = {"join": rng.choice((*["binary"] * 8, "multiway", "replicated"))}
-    if rng.random() < 0.05:
-        found["share_limit"] = rng.choice((8, 30))
     if rng.random() < 0.15:
         found["memory"] = "8MB,theta=4096"
     if rng.random() < 0.04:

@@ -31,13 +31,14 @@ from levada.cli.remote.add_drop import ask
 from levada.connectors.serialization.serialize import Batch, ndjson
 from levada.core.event_time import MIN
 from levada.errors import EngineError, UsageError
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.runtime.driver.query_catalog import Catalog
 from support.polling import until
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 1
 TURNS = 5
 S = "http://e/s"
-SHARINGS = ("off", "exact", "containment", "relax")
+SHARINGS = ("off", "exact", Sharing.CONTAINMENT, "relax")
 KINDS = {"a0": "k0", "a1": "k1"}  # static data
 pytestmark = pytest.mark.timeout(0)
 Row = tuple[str, ...]

@@ -19,6 +19,7 @@ from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation import shared_slices
 from levada.operators.aggregation.slicing import cell_membership
 from levada.plan.execution.slice_readers import Readers
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.runtime.task import exchange
 from levada.testing.compare import same
 from levada.testing.reference_model import Element, Row
@@ -91,7 +92,9 @@ def test_a_condition_beside_none_is_one_join() -> None:
     )
     shared = judged(sketched(told), world(NUMBERS, 8, 15))
     assert shared["relax"]["there"] <= 2 * PHASES, "the first has its own, the others share one"
-    assert shared["containment"]["picked"], "what has a condition is contained in what has none"
+    assert shared[Sharing.CONTAINMENT]["picked"], (
+        "what has a condition is contained in what has none"
+    )
 
 
 VALUES = (
@@ -170,7 +173,9 @@ def test_so_are_those_of_three_patterns_windows_and_lives() -> None:
         at(ts, f":x{i % 2} :p {i % 5} ; :q :y{i % 2} . :y{i % 2} :r \"{i % 4}\"")
         for i, ts in enumerate((0, 100, 900, 2000, 2000, 3100, 7000, 7900, 8000, 20_000, 20_500))
     ]  # fmt: skip
-    shared = judged(coming, world(stream, 4, 8), mixed=("relax", "exact", "relax", "containment"))
+    shared = judged(
+        coming, world(stream, 4, 8), mixed=("relax", "exact", "relax", Sharing.CONTAINMENT)
+    )
     assert 2 * shared["relax"]["there"] < shared["exact"]["there"]
 
 
@@ -220,7 +225,7 @@ def test_joins_on_the_right_of_what_decides_are_one(output: str) -> None:
         at(ts, f":x{i % 3} :p {i % 2} ; :q :y{i % 2} . :y{i % 2} :r {i % 4}")
         for i, ts in enumerate((0, 700, 900, 1900, 2100, 3900, 4100, 5100, 7000, 7900, 8000, 9000))
     ]  # fmt: skip
-    modes = ("relax", "exact", "relax", "containment")
+    modes = ("relax", "exact", "relax", Sharing.CONTAINMENT)
     shared = judged(coming, world(stream, 4, 8), mixed=modes if MANY else ())
     assert 2 * shared["relax"]["there"] <= shared["exact"]["there"], f"{shared}"
 

@@ -83,16 +83,12 @@ def judge(
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(
-        comings(queries), worlds, mixed_modes, st.integers(0, 9), st.sampled_from((0, 0, 0, 4)),
-        st.sampled_from((FULL, 2)),
-    )  # fmt: skip
+    @given(comings(queries), worlds, mixed_modes, st.integers(0, 9), st.sampled_from((FULL, 2)))
     def each(
-        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, limit: int,
-        full: int,
-    ) -> None:  # fmt: skip
+        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, full: int
+    ) -> None:
         with full_with(full):
-            check(coming, world, shared, alone, mixed, share_limit=limit, **options)
+            check(coming, world, shared, alone, mixed, **options)
 
     each()
     print(f"{shared}")

@@ -16,6 +16,7 @@ import pytest
 
 from levada import Engine
 from levada.engine.query import collect_reports
+from levada.plan.sharing.sharing_modes import Sharing
 from support.polling import until
 
 pytestmark = pytest.mark.timeout(0)
@@ -43,7 +44,7 @@ BODIES = (
     "SELECT (COUNT(?m + {k} > 1) AS ?z) {w} {{ WINDOW :w {{ ?c :m ?m }} }}",
 )  # fmt: skip
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
-MODES = ("off", "exact", "containment", "relax")
+MODES = ("off", "exact", Sharing.CONTAINMENT, "relax")
 PREFIXES = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]"
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -26,6 +26,7 @@ from levada.core.event_time import MAX
 from levada.engine.suspended_queries import read_suspended
 from levada.plan.execution.steps import Join, Pick
 from levada.plan.sharing.join_orders.running_subjoins import Forced
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference import evaluate
@@ -36,7 +37,7 @@ from support.stepped_runs import register
 
 PHASES = 3
 REGIONS = (None, "east", "west", "east+west", "west+any")
-MODES = ("off", "exact", "containment", "relax")
+MODES = ("off", "exact", Sharing.CONTAINMENT, "relax")
 
 
 @dataclass(frozen=True)

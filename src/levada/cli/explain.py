@@ -25,6 +25,7 @@ from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
 from levada.core.count_text import count_text
 from levada.core.rdf_terms import Term
 from levada.engine.name_resolution import NameScope, makers_read, order_by_makers
+from levada.engine.placement.planning_options import default_sharing
 from levada.engine.query_pipeline import Prepared, prepare, share
 from levada.engine.status.join_strategy_status import FormStatus
 from levada.errors import UsageError, near
@@ -37,7 +38,7 @@ from levada.plan.lowering.print_physical import show_operators
 from levada.plan.physical.multiway_join import describe_either_form, why_binary
 from levada.plan.physical.replicated_join import describe_replicated_joins as linked
 from levada.plan.sharing.explain_sharing import describe_sharing, show_sharing
-from levada.plan.sharing.sharing_modes import DEFAULT, Sharing, sharing_of
+from levada.plan.sharing.sharing_modes import Sharing, sharing_of
 from levada.plan.statistics.print_strategy import explain_joins_at_home, tables
 from levada.plan.topology.print_topology import (
     describe,
@@ -209,12 +210,15 @@ def _measured_text(one: FormStatus) -> str:
 
 
 def _share_queries(
-    app: App, names: Sequence[str], mode: Sharing = DEFAULT
+    app: App, names: Sequence[str], mode: Sharing | None = None
 ) -> tuple[dict[str, Prepared], Topology]:
     """Returns these queries and those that make their streams, in dependency order, and their
-    topology.
+    topology; without a mode in that of the application.
     """
     known = known_to(app)
+    if mode is None:
+        options = app.options
+        mode = sharing_of(options.sharing or default_sharing(options.limits))
     queries = {query.asked.name: query for query in prepare_app(app, known)}
     chosen: set[str] = set()
     waiting = list(names)

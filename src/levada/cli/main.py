@@ -95,7 +95,6 @@ def _run(
     sharing: o.SharingMode = None,
     join: w.Join = None,
     regions: w.Regions = None,
-    share_limit: w.ShareLimit = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     accept_changes: o.AcceptChanges = False,
@@ -118,7 +117,7 @@ def _run(
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "max_future": max_future,
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
-        "sharing": sharing, "join": join, "regions": regions, "share_limit": share_limit,
+        "sharing": sharing, "join": join, "regions": regions,
         "summary": summary, "checkpoint_mode": checkpoint_mode,
     }  # fmt: skip
     summary_ = run(

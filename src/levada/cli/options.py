@@ -324,9 +324,10 @@ SharingMode = Annotated[
     typer.Option(
         "--sharing",
         parser=_sharing,
-        metavar="off|exact|containment|relax",
-        help="What queries share: the intake; what is equal; also joins whose rows are among those "
-        "of another's; also joins that differ in constants.",
+        metavar="relax|exact|off",
+        help="What queries share: equal operators, and joins that differ in constants, conditions "
+        "or windows; equal operators alone; nothing but the intake. Default: relax, or exact with "
+        "a limit on rows of state.",
         rich_help_panel=RUNNING,
     ),
 ]

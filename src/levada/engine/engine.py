@@ -77,7 +77,6 @@ from levada.plan.execution.joins import JoinForm
 from levada.plan.logical.ontology_schema import regime_of
 from levada.plan.logical.print_logical import show
 from levada.plan.logical.query_options import QueryOptions, QueryWords, options_of
-from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.runtime.cost_model.partition_count import MODEL, chosen_of
 from levada.runtime.driver.after_commit import Tell
 from levada.runtime.driver.spool_registry import Spools, StreamSource
@@ -114,8 +113,9 @@ class Engine:
       stay below it.
     - ``slices``: counts the traffic between tasks, by slices of event time (1d, 1mo,
       "1d,groups=65536"), for ``levada graph export``.
-    - ``sharing``: how queries share work: off, exact, containment or relax. ``share_limit``: rows
-      of state of a join above which new queries do not relax it (0: any).
+    - ``sharing``: which operators queries share: relax (equal ones, and joins that differ in
+      constants, conditions and windows), exact (equal ones) or off. "": relax, or exact if
+      ``limits`` bound the rows of state.
     - ``join``: the form of joins of three and more parts: binary, multiway, auto or replicated.
     - ``regions``: names, or a machine file, for ``region`` of streams and queries.
     - ``keep``: how long results stay for other processes ("1h,256MB").
@@ -150,10 +150,9 @@ class Engine:
         limits: str = "",
         memory: str = "",
         slices: str = "",
-        sharing: str = DEFAULT,
+        sharing: str = "",
         join: str = JoinForm.BINARY,
         regions: str | os.PathLike[str] = "",
-        share_limit: int = 0,
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
@@ -162,7 +161,7 @@ class Engine:
         checkpoint_mode: str = "",
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
-        planning = planning_of(sharing, join, regions, share_limit)
+        planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)

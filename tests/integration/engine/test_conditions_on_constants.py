@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import levada
+from levada.plan.sharing.sharing_modes import Sharing
 
 TEXT = """PREFIX : <http://e/> SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE 2s STEP 2s]
 WHERE {{ WINDOW :w {{ ?a :p ?b }} WINDOW :w {{ ?b :n ?n FILTER({condition}) }} }}"""
@@ -16,7 +17,7 @@ CONDITIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("sharing", ["off", "exact", "containment", "relax"])
+@pytest.mark.parametrize("sharing", ["off", "exact", Sharing.CONTAINMENT, "relax"])
 def test_conditions_on_constants(tmp_path: Path, sharing: str) -> None:
     (tmp_path / "a.nt").write_text(
         "<http://e/a> <http://e/p> <http://e/b> 1000 .\n"

@@ -25,6 +25,7 @@ from levada.connectors.serialization.serialize import Batch
 from levada.core.query_limits import SERVED
 from levada.engine.status.status import read_status
 from levada.operators.expressions.scalar import regex
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Element, Report
@@ -37,7 +38,7 @@ from support.stepped_runs import register
 
 LIVE = int(os.environ.get("LEVADA_LIVE", "3"))
 LOW = "bytes=100KB,reports=20000,made=500KB,rate=3000,texts=100KB,cpu=1"
-MODES = ("off", "exact", "containment", "relax")
+MODES = ("off", "exact", Sharing.CONTAINMENT, "relax")
 ALONE = [*itertools.product(MODES, EVIL)]
 Reports = Mapping[str, Sequence[Report]]
 pytestmark = [pytest.mark.filterwarnings("ignore:.*suspended"), pytest.mark.timeout(0)]

@@ -14,6 +14,7 @@ from levada import Engine
 from levada.core.query_limits import QueryLimits
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.runtime.driver import epoch_totals
 from support.polling import until
 
@@ -307,7 +308,7 @@ def _seen(found: list[dict[str, int]], done: Any, limits: Any) -> dict[str, int]
 
 
 def test_rows_of_state_are_no_limit_where_several_have_them(tmp_path: Path) -> None:
-    for sharing in ("relax", "containment"):
+    for sharing in ("relax", Sharing.CONTAINMENT):
         with pytest.raises(UsageError, match="The limit state is for --sharing off and exact"):
             Engine(spark=False, limits="state=5", sharing=sharing)
 

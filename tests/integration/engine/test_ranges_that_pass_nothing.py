@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import levada
+from levada.plan.sharing.sharing_modes import Sharing
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 1s STEP 1s]"
 BODIES = (
@@ -17,7 +18,7 @@ BODIES = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("sharing", ["off", "exact", "containment", "relax"])
+@pytest.mark.parametrize("sharing", ["off", "exact", Sharing.CONTAINMENT, "relax"])
 @pytest.mark.parametrize("values", [(50,), (-500,), (50, 7)])
 def test_a_grid_of_ranges(tmp_path: Path, body: str, sharing: str, values: tuple[int, ...]) -> None:
     integer = "http://www.w3.org/2001/XMLSchema#integer"

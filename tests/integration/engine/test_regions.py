@@ -15,7 +15,7 @@ from levada.engine.status.sharing_report import read_sharing_report
 from levada.errors import CheckpointError, UsageError
 from levada.plan.execution.steps import Join
 from levada.plan.topology.topology import Topology
-from levada.testing.stream_builders import lines, write_lines
+from levada.testing.stream_builders import write_lines
 from support.generators.windows import Clause
 from support.polling import until_engine
 from support.query_dsl import S, at, query
@@ -105,24 +105,6 @@ def test_where_the_sink_is_decides_by_what_was_measured(
         assert found["east"].price is not None and found["east"].parts
 
 
-def test_a_newcomer_that_would_make_a_join_too_large_has_its_own(tmp_path: Path) -> None:
-    texts = [PAIRS.replace("?x", str(n)) for n in range(4)]
-    with engine_on(tmp_path, sharing="relax", share_limit=3) as engine:
-        for i, text in enumerate(texts[:2]):
-            engine.register(text, name=f"q{i}")
-        engine.start()
-        until_engine(engine, lambda: bool(engine._driver and engine._driver.last.results))
-        engine.register(texts[2], name="q2")
-        assert not planned(engine).sharing.relaxations.apart, "nothing has been measured before"
-        with (tmp_path / "s.nt").open("a") as file:
-            file.writelines(f"{line}\n" for line in lines(ELEMENTS[20:]))
-        until_engine(engine, lambda: engine._records()[S].elements >= 80)
-        engine.register(texts[3], name="q3")
-        (why,) = planned(engine).sharing.relaxations.apart.values()
-        assert "rows of state, share_limit is 3" in why
-        assert joins(planned(engine)) == 2, "that of three, and that of the last"
-
-
 def test_regions_that_there_are_not(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"in the region esat, and there is none.*west or east"):
         engine_on(tmp_path, region="esat", regions="east,west")
@@ -140,8 +122,6 @@ def test_regions_that_there_are_not(tmp_path: Path) -> None:
         engine.register(PAIRS, region="east")
     with pytest.raises(UsageError, match=r"regions is \['east'\]"):
         Engine(spark=False, regions=["east"])  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="share_limit is -1"):
-        Engine(spark=False, share_limit=-1)
     with pytest.raises(UsageError, match=r"machine file .*cannot be read"):
         Engine(spark=False, regions="rack.yaml")
     with pytest.raises(UsageError, match="cannot be called ''"):

@@ -8,12 +8,13 @@ import pytest
 
 from levada import Engine
 from levada.errors import UsageError
+from levada.plan.sharing.sharing_modes import Sharing
 
 TEXT = """SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT10S STEP PT10S]
 WHERE { WINDOW <e:w> { ?x <e:p> <e:c> ; <e:v> ?v } }"""
 
 
-@pytest.mark.parametrize("sharing", ["off", "exact", "containment", "relax"])
+@pytest.mark.parametrize("sharing", ["off", "exact", Sharing.CONTAINMENT, "relax"])
 def test_a_query_that_is_shared_goes_once(tmp_path: Path, sharing: str) -> None:
     (tmp_path / "s.nq").write_text("")
     with Engine(spark=False, partitions=1, sharing=sharing) as engine:

@@ -16,6 +16,7 @@ from levada.checkpoint.state_files import map_
 from levada.engine.status.sharing_report import read_sharing_report, show_run
 from levada.operators.state.state_parts import read_head
 from levada.plan.execution import steps as s
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
@@ -128,7 +129,7 @@ def relaxed(many: int, terms: int) -> dict[str, str]:
 def test_relaxed_joins_have_sides_in_common(tmp_path: Path) -> None:
     """What is kept is what any of them wants; each meets what its own queries want."""
     kept, met, said = {}, {}, {}
-    for mode in ("off", "containment", "relax"):
+    for mode in ("off", Sharing.CONTAINMENT, "relax"):
         (tmp_path / mode).mkdir()
         room = Room(tmp_path / mode)
         with room.engine(sharing=mode) as running:
@@ -148,11 +149,11 @@ def test_relaxed_joins_have_sides_in_common(tmp_path: Path) -> None:
             running.await_end(0.01)
         said[mode] = {name: sorted(str(report.solutions) for report in reports)
                       for name, reports in room.sink.reports.items()}  # fmt: skip
-    assert said["relax"] == said["containment"] == said["off"]
+    assert said["relax"] == said[Sharing.CONTAINMENT] == said["off"]
     assert kept["relax"] == {"RelaxedStream": 14, "StreamJoin": 7}, "of seven terms six"
-    assert kept["containment"]["RelaxedStream"] == 14
+    assert kept[Sharing.CONTAINMENT]["RelaxedStream"] == 14
     assert kept["off"]["Join"] > 5 * 14
-    assert met["relax"] == met["containment"] == (5, 5), "x1 has c1, which is another join's"
+    assert met["relax"] == met[Sharing.CONTAINMENT] == (5, 5), "x1 has c1, which is another join's"
 
 
 def test_who_picks_longer_has_rows_kept_longer(tmp_path: Path) -> None:

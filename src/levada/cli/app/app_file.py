@@ -57,7 +57,7 @@ from levada.plan.logical.query_options import (
     report_policy,
     until_of,
 )
-from levada.plan.sharing.sharing_modes import DEFAULT, Sharing
+from levada.plan.sharing.sharing_modes import OFFERED
 
 if TYPE_CHECKING:
     from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -287,8 +287,7 @@ class Options:
     in an epoch. ``limits``: of one query. ``max_future``: how far ahead of the clock event times
     may be, ms, for streams without the option. ``memory``: of a task. ``partitions``: a number,
     auto or cores. ``slice``: how sent rows are counted. ``sharing``, ``join``: words of ``Sharing``
-    and ``JoinForm``. ``regions``: names, or a machine file. ``share_limit``: most rows of a join's
-    state. ``place``, ``pin``: a placement, a machine file, off. ``checkpoint_mode``: a word of
+    and ``JoinForm``. ``regions``: names, or a machine file. ``place``, ``pin``: a placement, a machine file, off. ``checkpoint_mode``: a word of
     ``MODES``. ``balance``: its thresholds. ``out``: a folder, or ``-``. ``roll``: how long results
     are held back, ms. ``terms``: tables contain N-Triples texts. ``shape``: changes or state.
     ``ontology``: its files; () means the static data. ``said``: options for queries that lack them,
@@ -315,10 +314,9 @@ class Options:
     pin: str = ""
     checkpoint_mode: str = ""
     balance: BalanceOptions | None = None
-    sharing: str = DEFAULT
+    sharing: str = ""
     join: str = JoinForm.BINARY
     regions: str = ""
-    share_limit: int = 0
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
@@ -559,7 +557,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "terms": flag_at,
     "as": one_of(SHAPES),
     **dict.fromkeys(("roll", "epoch", "delay", "max_future"), duration_at),
-    **dict.fromkeys(("epoch_rows", "max_rows", "share_limit"), count_at),
+    **dict.fromkeys(("epoch_rows", "max_rows"), count_at),
     "limits": limits_at,
     "memory": memory_at,
     "partitions": lambda value, place: with_place(place, lambda: check_partitions(value)),
@@ -567,7 +565,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
     "checkpoint_mode": one_of(tuple(MODES)),
     "balance": balance_at,
-    "sharing": one_of(tuple(map(str, Sharing))),
+    "sharing": one_of(tuple(map(str, OFFERED))),
     "join": one_of(tuple(map(str, JoinForm))),
     "ontology": texts_at,
     **_WORD_VALUES,

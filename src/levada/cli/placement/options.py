@@ -86,17 +86,6 @@ Regions = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
-ShareLimit = Annotated[
-    int | None,
-    typer.Option(
-        "--share-limit",
-        metavar="ROWS",
-        min=1,
-        help="The most rows of state of a join that newcomers relax (--sharing relax); above it "
-        "they have their own. Default: any.",
-        rich_help_panel=RUNNING,
-    ),
-]
 PlacementOf = Annotated[
     Path | None,
     typer.Option(

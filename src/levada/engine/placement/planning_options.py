@@ -7,21 +7,30 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from levada.core.integer_options import check_count
+from levada.core.query_limits import QueryLimits
 from levada.errors import UsageError
 from levada.plan.execution.joins import join_form_of
 from levada.plan.sharing.regions.regions import ANY, Regions
-from levada.plan.sharing.sharing_modes import Planning, sharing_of
+from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing, sharing_of
 
 _FILES = (".yaml", ".yml", ".json")
 
 
-def planning_of(
-    sharing: str, join: str, regions: str | os.PathLike[str], share_limit: int
-) -> Planning:
+def planning_of(sharing: str, join: str, regions: str | os.PathLike[str], limits: str) -> Planning:
     """Returns the planning options for queries from now on. Raises ``UsageError``."""
-    limit = check_count(share_limit, "share_limit") if share_limit else 0
-    return Planning(sharing_of(sharing), join_form_of(join), regions_of(regions), limit)
+    mode = sharing_of(sharing) if sharing else default_sharing(limits)
+    return Planning(mode, join_form_of(join), regions_of(regions))
+
+
+def default_sharing(limits: str) -> Sharing:
+    """Returns the sharing mode of an engine with these limits of a query. Raises ``UsageError``.
+
+    Relaxed joins keep rows of several queries, and a limit on rows of state needs those of one.
+
+    >>> str(default_sharing("")), str(default_sharing("state=1M"))
+    ('relax', 'exact')
+    """
+    return Sharing.EXACT if QueryLimits.parse(limits).state else DEFAULT
 
 
 def regions_of(said: str | os.PathLike[str]) -> Regions:

@@ -20,12 +20,11 @@ from levada.plan.sharing.measured_cardinalities import Flows
 from levada.plan.sharing.pending_queries import Newcomer, order_queries
 from levada.plan.sharing.regions.operator_sites import Sites, marks_of
 from levada.plan.sharing.relaxed_blocks import Relaxations
-from levada.plan.sharing.share_relaxed_joins import BlockDemand, with_wide_sets
+from levada.plan.sharing.share_relaxed_joins import with_wide_sets
 from levada.plan.sharing.shared_join_sides import Sides
-from levada.plan.sharing.shared_state_size import SharedStateEstimates, explain_refusal
 from levada.plan.sharing.sharing_modes import Planning, Sharing
 from levada.plan.sharing.static_arrangements import with_arrangements
-from levada.plan.sharing.unprofitable_joins import DEAR, UnprofitableJoins, joins_of_picks
+from levada.plan.sharing.unprofitable_joins import DEAR, UnprofitableJoins
 from levada.plan.statistics.print_strategy import sentences
 from levada.plan.topology.catalog_members import is_alive
 from levada.plan.topology.operator_graph import OperatorGraph
@@ -38,20 +37,16 @@ class QuerySharing:
 
     def __init__(self, graph: OperatorGraph, mode: Sharing, joins: JoinForm) -> None:
         self._graph, self.mode, self.joins = graph, mode, joins
-        self.relaxations, self.dear, self.rates = (
-            Relaxations(),
-            UnprofitableJoins(),
-            SharedStateEstimates(),
-        )
+        self.relaxations, self.dear = Relaxations(), UnprofitableJoins()
         self.flows, self.sides, self.families = Flows(), Sides(), Families()
-        self.sites, self.share_limit = Sites(), 0
+        self.sites = Sites()
         self.orders = RunningSubjoins(partial(is_alive, graph.nodes), self.flows.rate)
         self.journal = Journal()
 
     def plan_by(self, planning: Planning) -> None:
         """Sets how queries are planned that are added from now on."""
         self.mode, self.joins = planning.sharing, planning.joins
-        self.sites.regions, self.share_limit = planning.regions, planning.share_limit
+        self.sites.regions = planning.regions
         self.orders.forced = planning.orders
 
     @property
@@ -120,23 +115,11 @@ class QuerySharing:
             return self.families.replace_blocks(one.name, one.installer, one.root)
         return one.root
 
-    def _why_refused(
-        self,
-        queries: Mapping[str, QueryPlan],
-        name: str,
-        wants: Iterable[BlockDemand],
-        newcomer: BlockDemand,
-    ) -> str:
-        """Returns why a query with this demand cannot share the relaxed joins of a query; "": it
-        can.
-        """
+    def _why_refused(self, queries: Mapping[str, QueryPlan], name: str) -> str:
+        """Returns why no more queries share the relaxed joins of a query; "": they may."""
         query = queries.get(name)
-        if query is None:
-            return ""
-        if self.dear.is_read_by(query, self._graph.nodes):
-            return DEAR
-        joins = joins_of_picks(query, self._graph.nodes) if self.share_limit else ()
-        return explain_refusal(self.rates, joins, wants, newcomer, self.share_limit)
+        dear = query is not None and self.dear.is_read_by(query, self._graph.nodes)
+        return DEAR if dear else ""
 
     def record_strategies(self, query: str, lowered: Lowered, version: int) -> None:
         """Records the join forms of a query."""

@@ -12,7 +12,7 @@ Cost: linear in the operators of the queries that have blocks; a key for each bl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from levada.plan.sharing.share_relaxed_joins import (
     sub_blocks,
 )
 
-Refused = Callable[[str, Iterable[BlockDemand], BlockDemand], str]
+Refused = Callable[[str], str]
 
 
 @dataclass(eq=False, slots=True)
@@ -171,7 +171,7 @@ class Relaxations:
 
         If a block is not relaxed, the blocks within it are considered, unless it runs unrelaxed
         already. ``refused`` returns why a new query gets a join of its own ("": it does not), from
-        the last query with the relaxed block, and the existing demands.
+        the last query with the relaxed block.
         """
         by: dict[int, Op] = {}
         whole: set[int] = set()  # joins whose parts are skipped from now on
@@ -196,7 +196,7 @@ class Relaxations:
             block.wants if alike is block_form else block.wants.select_windows(block_form.places)
         )
         asked = len(alike.wants) > 1 and block.wants not in block_form.exact
-        why = refused(alike.last, alike.wants, wants) if asked and alike.last else ""
+        why = refused(alike.last) if asked and alike.last else ""
         if why:
             self.apart[name] = why
         if asked and not why:

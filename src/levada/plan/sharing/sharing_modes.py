@@ -17,9 +17,10 @@ if TYPE_CHECKING:  # checking a query needs none of its operators
 class Sharing(StrEnum):
     """How much queries share.
 
-    ``off``: the intake alone, so each query has operators and state of its own. ``exact``: equal
-    operators. ``containment``: also joins whose rows are contained in those of a running join
-    (``containment``). ``relax``: also joins that differ in constants (``share_relaxed_joins``).
+    ``relax``, the default: equal operators, and joins that differ in constants, conditions and
+    windows (``share_relaxed_joins``). ``exact``: equal operators alone. ``off``: the intake alone,
+    so each query has operators and state of its own. ``containment``, for tests: equal operators,
+    and joins whose rows are contained in those of a running join (``containment``).
     """
 
     OFF = "off"
@@ -28,14 +29,15 @@ class Sharing(StrEnum):
     RELAX = "relax"
 
 
-DEFAULT = Sharing.EXACT
+DEFAULT = Sharing.RELAX
+OFFERED = (Sharing.RELAX, Sharing.EXACT, Sharing.OFF)
+"""The modes that users are offered."""
 
 
 class Planning(NamedTuple):
     """Settings for queries that are added from now on: the sharing mode, the join form, and the
     regions.
 
-    ``share_limit``: the maximum state rows of a join that a new query relaxes (0: no limit).
     ``measures``: statistics of streams (None: none). ``orders``: overrides join orders, for tests.
     ``looks``: the number of epochs between two searches for better orders of running queries; 0: no
     search.
@@ -44,19 +46,18 @@ class Planning(NamedTuple):
     sharing: Sharing = DEFAULT
     joins: JoinForm = JoinForm.BINARY
     regions: Regions = Regions()
-    share_limit: int = 0
     measures: Measures | None = None
     orders: Forced | None = None
     looks: int = 64
 
 
 def sharing_of(word: str) -> Sharing:
-    """Returns the mode of this name. Raises ``UsageError``.
+    """Returns the mode of this name; a ``Sharing`` is returned as it is. Raises ``UsageError``.
 
     >>> sharing_of("off").name
     'OFF'
     """
-    if word not in list(Sharing):
-        hint = near(word, list(Sharing))
+    if not isinstance(word, Sharing) and word not in OFFERED:
+        hint = near(word, OFFERED)
         raise UsageError(f"There is no sharing {word or repr(word)}.", hint=hint)
     return Sharing(word)

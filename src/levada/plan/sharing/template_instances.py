@@ -79,10 +79,8 @@ def add_rows(
     """
     template = rows[0][1].template
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
-    asked = (
-        bool(region) or topology.sharing.sites.has_regions or bool(topology.sharing.share_limit)
-    )  # measured separately for each query
-    alone = asked or len(rows) == 1
+    # in regions each query is measured separately
+    alone = bool(region) or topology.sharing.sites.has_regions or len(rows) == 1
     planned = None if alone else _plan_template(topology, rows, start, empty_reports)
     if planned is not None:
         planned.query = _with(planned.query, until=until)

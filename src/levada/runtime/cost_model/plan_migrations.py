@@ -272,9 +272,6 @@ def feed_measurements(
         return
     sharing.dear.observe(last.relaxed_joins)
     sharing.flows.observe(last.join_rows)
-    sharing.rates.observe(
-        last.relaxed_joins, max((s.max_ts for s in last.streams.values()), default=0)
-    )
     sharing.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
     sharing.sites.had = partial(_solutions, topology, last)
 

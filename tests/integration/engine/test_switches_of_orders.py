@@ -192,6 +192,34 @@ def test_a_switch_that_is_under_way_goes_on_after_a_stop(runs: Callable[..., Run
     assert same([r for r in found if r.time <= more[-1].ts], other.sink.reports["q"]) is None
 
 
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_first_of_two_goes_over_to_the_join_that_the_second_relaxes(
+    runs: Callable[..., Run], output: str
+) -> None:
+    """They differ in a constant; no report is missing, and none is there twice."""
+    first, second = (f"?x :p ?y . ?y :q :c{i}" for i in (1, 2))
+    run = runs(forced=None)
+    run.engine.register(text(first, output, "first"), name="first")
+    run.engine.start()
+    stream = chains(5)
+    run.feed(stream)
+    run.engine.register(text(second, output, "second"), name="second")
+    run.settle()
+    assert run.joins() == 2
+    while run.joins() > 1:
+        more = chains(3, begin=len(stream))
+        run.feed(more)
+        stream += more
+        assert len(stream) < 60, run.log
+    assert "first has gone over to joins that others share" in run.log
+    stream += chains(9, begin=len(stream))
+    run.feed(stream[-9:])
+    run.says("first", [r for r in right(first, output, stream) if r.time <= stream[-1].ts])
+    run.engine.unregister("second")
+    run.settle()
+    assert run.joins() == 1, "the join of both is that of the first alone"
+
+
 def test_a_query_that_goes_while_it_goes_over_takes_both_along(runs: Callable[..., Run]) -> None:
     run = runs()
     run.engine.register(text(BODY), name="q")

@@ -1,11 +1,17 @@
-"""Plans a running query again to share the join sides of queries that were added later.
+"""Plans a running query again to share joins, or sides of joins, with queries that were added
+later.
 
-The query migrates to the arrangements that these keep (``plan/sharing/shared_join_sides``), in the
-same way as to another join order (``running_migrations``).
+The query migrates to the arrangements that these keep (``plan/sharing/shared_join_sides``), or to
+the relaxed joins (``plan/sharing/relaxed_blocks``), in the same way as to another join order
+(``running_migrations``).
 
     q1   Join (?x :p ?y, ?x :q ?z)              its own: no other query had a side of it
     q2   StreamJoin (ArrangeStream (?x :p ?y), ?x :r ?w)
     q1   StreamJoin (the same one, ?x :q ?z)    muted, until q1 may migrate
+
+    q1   Join (?x :p :c, ?x :q ?z)              its own: no other query differed from it
+    q2   Pick (Join (?x :p ?0, ?x :q ?z))
+    q1   Pick (the same one)                    muted, until q1 may migrate
 
 The query is installed like a new one, in its current join order. From then on relaxations and join
 sides count it by its new operators. The old operators are removed when the migration ends.
@@ -33,13 +39,14 @@ from levada.plan.topology.topology import Topology
 def begin_anew(topology: Topology, name: str, query: Query, start: int) -> RunningMigration | None:
     """Installs operators of a query that share what exists now.
 
-    None: there is no arrangement that it could read, or the migration would never end. ``start`` is
+    None: there is nothing that it could share, or the migration would never end. ``start`` is
     after all elements that its streams have had.
     """
     topology.install()
     query_plan = topology.queries[name]
     until = switch_instant(query_plan, start)
-    if until >= MAX or not topology.sharing.sides.reconsider(name):
+    relaxed = name in topology.sharing.relaxations.late
+    if until >= MAX or not (topology.sharing.sides.reconsider(name) or relaxed):
         return None
     shape, member, joins = _install_newcomer(topology, name, query, start)
     node, old = topology.graph.index[shape], topology.graph.nodes[query_plan.node].shape

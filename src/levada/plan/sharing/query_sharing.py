@@ -54,6 +54,11 @@ class QuerySharing:
         """Whether join orders are chosen to share joins with other queries."""
         return self.mode is not Sharing.OFF and self.joins is JoinForm.BINARY
 
+    @property
+    def has_late(self) -> bool:
+        """Whether running queries could share joins that others share by now."""
+        return bool(self.sides.late or self.relaxations.late)
+
     def with_wide_sets(self, installer: Installer, root: Op) -> Op:
         """Returns a query's last operator, with wide sets if its joins may be relaxed."""
         relaxes = self.mode is Sharing.RELAX

@@ -37,7 +37,7 @@ class Alike:
     """Blocks that are equal (``key``) except for the rows that their queries want.
 
     ``wants``: the number of queries with each demand. ``exact``: how many of them have the block
-    unrelaxed. ``last``: the last query that reads the relaxed block. ``users``: the number of
+    unrelaxed, and ``unrelaxed``: their names. ``last``: the last query that reads the relaxed block. ``users``: the number of
     queries that read it, without the rows of templates.
 
     ``block_count``: the number of blocks with this form over the windows of their queries.
@@ -49,6 +49,7 @@ class Alike:
     key: Key
     wants: Counter[BlockDemand] = field(default_factory=Counter)
     exact: Counter[BlockDemand] = field(default_factory=Counter)
+    unrelaxed: dict[str, None] = field(default_factory=dict)
     last: str = ""
     users: int = 0
     block_count: int = 0
@@ -86,10 +87,14 @@ class Picked(NamedTuple):
 
 @dataclass(slots=True)
 class Relaxations:
-    """The blocks of all queries. ``apart``: reasons why queries have joins of their own."""
+    """The blocks of all queries. ``apart``: reasons why queries have joins of their own. ``late``:
+    queries with a block unrelaxed that others share relaxed by now. They may be planned again and
+    then share it, too (``plan/migration/migrate_to_shared``).
+    """
 
     alike: dict[Key, Alike] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
+    late: dict[str, None] = field(default_factory=dict)
     _of: dict[str, list[RegisteredBlock]] = field(default_factory=dict)
     _within: dict[str, list[RegisteredBlock]] = field(default_factory=dict)
     _exact: dict[str, list[Picked]] = field(default_factory=dict)
@@ -148,8 +153,10 @@ class Relaxations:
     def forget(self, name: str) -> None:
         """Removes a query."""
         self.apart.pop(name, None)
+        self.late.pop(name, None)
         for alike, wants in self._exact.pop(name, ()):
             _decrement(alike.exact, wants)
+            alike.unrelaxed.pop(name, None)
         for alike, _ in self._picked.pop(name, ()):
             alike.users -= 1
         for alike, block, _ in (*self._of.pop(name, ()), *self._within.pop(name, ())):
@@ -201,9 +208,12 @@ class Relaxations:
             self.apart[name] = why
         if asked and not why:
             alike.last, alike.users = name, alike.users + 1
+            self.late |= block_form.unrelaxed
+            block_form.unrelaxed = {}
             self._picked.setdefault(name, []).append(Picked(alike, wants))
             return block if alike is block_form else block.with_leaf_times()
         block_form.exact[block.wants] += 1
+        block_form.unrelaxed[name] = None
         self._exact.setdefault(name, []).append(Picked(block_form, block.wants))
         return None
 

@@ -103,7 +103,7 @@ class PlanMigrations:
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
         if not self.every or not topology.sharing.is_choosing_orders:
             return False
-        there = topology.sharing.orders.standing or topology.sharing.sides.late
+        there = topology.sharing.orders.standing or topology.sharing.has_late
         if not (there or self._before or self.converging.fresh):
             return False
         elements = sum(record.elements for record in last.streams.values())
@@ -122,7 +122,7 @@ class PlanMigrations:
             finish(topology, name)
             outcome = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
-                outcome = "gone over to what others keep"
+                outcome = "gone over to joins that others share"
             topology.sharing.journal.record(topology.version + 1, f"{name} has {outcome}")
             if begun is None and not anew:
                 continue
@@ -171,10 +171,11 @@ class PlanMigrations:
         self, topology: Topology, last: Manifest, why: Callable[[str], str],
         known: Mapping[str, Query],
     ) -> list[str]:  # fmt: skip
-        """Begins migrations to join sides that other queries keep by now; returns the names of the
-        queries.
+        """Begins migrations to joins and join sides that other queries share by now; returns the
+        names of the queries.
         """
-        late, names = topology.sharing.sides.late, list[str]()
+        sharing, names = topology.sharing, list[str]()
+        late = sharing.sides.late | sharing.relaxations.late
         for name in list(late)[:AT_ONCE]:
             query_plan = topology.queries[name]
             if len(topology.switches) >= MAX_MIGRATIONS:
@@ -185,11 +186,12 @@ class PlanMigrations:
             start = MIN if stays else start_of(known[name], last, topology)
             if start <= MIN and not stays:
                 continue  # at another look: there are no event times yet
-            del late[name]
             begun = None if stays else begin_anew(topology, name, known[name], start)
+            sharing.sides.late.pop(name, None)
+            sharing.relaxations.late.pop(name, None)
             if begun is not None:
                 self._begun[name] = begun
-                message = f"{name} begins to go over to what others keep of its joins"
+                message = f"{name} begins to go over to joins that others share"
                 topology.sharing.journal.record(topology.version + 1, message)
                 names.append(name)
         return names

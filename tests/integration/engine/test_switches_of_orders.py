@@ -220,6 +220,33 @@ def test_the_first_of_two_goes_over_to_the_join_that_the_second_relaxes(
     assert run.joins() == 1, "the join of both is that of the first alone"
 
 
+def test_after_a_restart_a_newcomer_finds_the_relaxed_join(runs: Callable[..., Run]) -> None:
+    bodies = [f"?x :p ?y . ?y :q :c{i}" for i in range(4)]
+    run = runs(forced=None)
+    for i in (1, 2):
+        run.engine.register(text(bodies[i], name=f"q{i}"), name=f"q{i}")
+    run.engine.start()
+    stream = chains(5)
+    run.feed(stream)
+    assert run.joins() == 1
+    run.engine.close()
+    other = runs(sink=run.sink, forced=None)
+    for i in (1, 2, 3):
+        other.engine.register(text(bodies[i], name=f"q{i}"), name=f"q{i}")
+    other.engine.start()
+    stream += chains(8, begin=len(stream))
+    other.feed(stream[-8:])
+    assert other.joins() == 1, "q3 came with the restart"
+    other.engine.register(text(bodies[0], name="q0"), name="q0")
+    other.settle()
+    assert other.joins() == 1
+    stream += chains(8, begin=len(stream))
+    other.feed(stream[-8:])
+    for i in (1, 2):
+        found = right(bodies[i], "RSTREAM", stream)
+        other.says(f"q{i}", [r for r in found if r.time <= stream[-1].ts])
+
+
 def test_a_query_that_goes_while_it_goes_over_takes_both_along(runs: Callable[..., Run]) -> None:
     run = runs()
     run.engine.register(text(BODY), name="q")

@@ -1,5 +1,5 @@
 """Finds the conjunctions of a query that continues from an earlier run: the places of its parts and
-joins.
+joins. Finds its blocks, too, that other queries could share relaxed.
 
 The query is lowered in the join order that its plan has (``QuerySettings.order``). Its operators
 and the members below its Emit are then walked side by side. The inputs of both are the same, even
@@ -18,6 +18,7 @@ from levada.plan.execution.plan import At
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import MAX_ORDERED_PARTS, Orders, units_of
 from levada.plan.lowering.lower import lower
+from levada.plan.migration.running_migrations import picks_from_shared_join
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.join_orders.order_cost import mask_of
@@ -57,6 +58,23 @@ def recover_conjunctions(
             at = {mask: places[key] for mask, key in there.items() if key in places}
             topology.sharing.orders.follow(RunningConjunction(installer, each, at, number))
     return True
+
+
+def recover_blocks(topology: Topology, name: str, query: Query, *, empty_reports: bool) -> None:
+    """Registers the blocks of a query (``plan/sharing/relaxed_blocks``), for later queries."""
+    query_plan, sharing = topology.queries[name], topology.sharing
+    lowered = lower(
+        query, topology.streams.facts, empty_reports=empty_reports,
+        replaceable=topology.replaceable, joins=sharing.joins,
+        orders=Orders(units_of(query_plan.manner.order)),
+    )  # fmt: skip
+    installer = Installer(
+        query, name, query_plan.start, topology.intern, show_empty=lowered.show_empty,
+        since=query_plan.since,
+    )  # fmt: skip
+    root = sharing.with_wide_sets(installer, lowered.root)
+    picks = picks_from_shared_join(topology, name)
+    sharing.relaxations.recover(name, installer, root, picks=picks)
 
 
 def _site(topology: Topology, places: Mapping[int, At]) -> str:

@@ -114,6 +114,15 @@ class Relaxations:
         if within:
             self._within[name] = within
 
+    def recover(self, name: str, installer: Installer, root: Op, *, picks: bool) -> None:
+        """Registers the blocks of a query of a previous run; ``picks``: it reads them relaxed."""
+        self.note(name, installer, root)
+        for alike, block, _ in self._of.get(name, ()):
+            if picks:
+                self._count_picked(name, alike, block.wants)
+            else:
+                self._count_exact(name, alike, block.wants)
+
     def note_as(
         self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
     ) -> None:
@@ -207,15 +216,21 @@ class Relaxations:
         if why:
             self.apart[name] = why
         if asked and not why:
-            alike.last, alike.users = name, alike.users + 1
             self.late |= block_form.unrelaxed
             block_form.unrelaxed = {}
-            self._picked.setdefault(name, []).append(Picked(alike, wants))
+            self._count_picked(name, alike, wants)
             return block if alike is block_form else block.with_leaf_times()
-        block_form.exact[block.wants] += 1
-        block_form.unrelaxed[name] = None
-        self._exact.setdefault(name, []).append(Picked(block_form, block.wants))
+        self._count_exact(name, block_form, block.wants)
         return None
+
+    def _count_picked(self, name: str, alike: Alike, wants: BlockDemand) -> None:
+        alike.last, alike.users = name, alike.users + 1
+        self._picked.setdefault(name, []).append(Picked(alike, wants))
+
+    def _count_exact(self, name: str, alike: Alike, wants: BlockDemand) -> None:
+        alike.exact[wants] += 1
+        alike.unrelaxed[name] = None
+        self._exact.setdefault(name, []).append(Picked(alike, wants))
 
     def partners(self, name: str) -> int:
         """Returns the number of other queries that pick from the relaxed joins of a query."""

@@ -27,7 +27,7 @@ from levada.plan.logical.nodes import Query
 from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger, converge
 from levada.plan.migration.migrate_to_shared import begin_anew
 from levada.plan.migration.migration import reported_until, why_not
-from levada.plan.migration.recover_join_orders import recover_conjunctions
+from levada.plan.migration.recover_join_orders import recover_blocks, recover_conjunctions
 from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import (
     MOST_OF_A_QUERY,
@@ -37,6 +37,7 @@ from levada.plan.migration.running_migrations import (
     is_reordering,
 )
 from levada.plan.sharing.join_orders.running_subjoins import MIN_KEPT_SUBJOINS as MOST_KNOWN
+from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 
 # Determines where a new query or stream begins: after all event times of its streams.
@@ -91,6 +92,7 @@ class PlanMigrations:
     converging: EqualQueryMerger = field(default_factory=EqualQueryMerger)
     _begun: dict[str, RunningMigration] = field(default_factory=dict)
     _before: list[str] = field(default_factory=list)  # of a previous run, not looked up yet
+    _unregistered: list[str] = field(default_factory=list)  # of a previous run, without blocks
     _next: int = 0
     _elements: int = 0
 
@@ -107,7 +109,8 @@ class PlanMigrations:
         if not (there or self._before or self.converging.fresh):
             return False
         elements = sum(record.elements for record in last.streams.values())
-        return last.epoch >= self._next and elements > self._elements
+        soon = topology.sharing.relaxations.late and len(topology.switches) < MAX_MIGRATIONS
+        return (bool(soon) or last.epoch >= self._next) and elements > self._elements
 
     def finish(self, topology: Topology, last: Manifest | None, *, first: bool) -> list[str]:
         """Finishes the migrations that are complete with the next plan; returns the names of the
@@ -115,6 +118,7 @@ class PlanMigrations:
         """
         if first:
             self._before = list(islice(topology.queries, MOST_KNOWN))
+            self._unregistered = list(self._before)
             self.converging.fresh |= dict.fromkeys(self._before)
         done = [] if last is None or last.behind or last.has_ended else _ready(topology, last)
         for name in done:
@@ -133,6 +137,13 @@ class PlanMigrations:
                 for each in begun.joins:
                     topology.sharing.orders.record_query(each)
         return done
+
+    def recover_blocks(self, topology: Topology, asked: Asked) -> None:
+        """Registers the relaxable blocks of the queries of a previous run, before others come."""
+        names, self._unregistered = self._unregistered, []
+        for name in names if topology.sharing.mode is Sharing.RELAX else ():
+            if name in topology.queries and (asked_query := asked(name)) is not None:
+                recover_blocks(topology, name, asked_query[0], empty_reports=asked_query[1])
 
     def begin(
         self, topology: Topology, last: Manifest | None, asked: Asked, *, changed: bool

@@ -216,10 +216,12 @@ class Catalog:
             topology, last, self._regions, tables.load(tables.current).partitions
         )
         new = _new(queries, topology.queries)
+        asked = partial(_query_on_streams, topology, queries)
+        if new:
+            self._switching.recover_blocks(topology, asked)
         self._add(topology, new, last, first=first)
         topology.install()
         changed = bool(gone or new)
-        asked = partial(_query_on_streams, topology, queries)
         begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]

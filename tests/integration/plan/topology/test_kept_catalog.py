@@ -17,7 +17,7 @@ from levada.language import parse
 from levada.language.translate.sparql.translate import translate
 from levada.plan.encoding.plan_codec import encode_plan
 from levada.plan.execution.joins import Arrange
-from levada.plan.migration.recover_join_orders import recover_conjunctions
+from levada.plan.migration.recover_join_orders import recover_blocks, recover_conjunctions
 from levada.plan.optimizer.pipeline import optimize
 from levada.plan.sharing.recover_arrangements import recover_arrangements
 from levada.plan.topology import catalog_members as members
@@ -96,6 +96,8 @@ def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
     """Numbers of nodes and members, versions, what is fresh: a catalog goes on as it was."""
     before, after = kept(), read_catalog(path)[0]
     recover_arrangements(after)
+    for name, text in (("q", TEXT), ("r", _other(":s", ":p"))):
+        recover_blocks(after, name, translate(parse(text), text=text), empty_reports=False)
     more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE.replace(":p", ":n")
     for topology in (before, after):
         for i, text in enumerate(more):

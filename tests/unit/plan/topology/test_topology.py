@@ -86,7 +86,7 @@ SNAPSHOTS = {
         text("SELECT (COUNT(*) AS ?n)", "?s :p ?o"),
         """
         0 Match [ID ID] lo
-        1 Occur [ID ID] lo/prev <- Match by 0,1
+        1 Occur wide [ID ID] lo/prev <- Match by 0,1
         2 Panes enumerated [NUM] r <- Occur by home
         2 Emit [NUM] r <- Panes
         """,

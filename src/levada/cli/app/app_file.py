@@ -287,11 +287,11 @@ class Options:
     in an epoch. ``limits``: of one query. ``max_future``: how far ahead of the clock event times
     may be, ms, for streams without the option. ``memory``: of a task. ``partitions``: a number,
     auto or cores. ``slice``: how sent rows are counted. ``sharing``, ``join``: words of ``Sharing``
-    and ``JoinForm``. ``regions``: names, or a machine file. ``place``, ``pin``: a placement, a machine file, off. ``checkpoint_mode``: a word of
-    ``MODES``. ``balance``: its thresholds. ``out``: a folder, or ``-``. ``roll``: how long results
-    are held back, ms. ``terms``: tables contain N-Triples texts. ``shape``: changes or state.
-    ``ontology``: its files; () means the static data. ``said``: options for queries that lack them,
-    by ``WORDS``.
+    and ``JoinForm``. ``regions``: names, or a machine file. ``place``, ``pin``: a placement, a
+    machine file, off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
+    ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
+    contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
+    static data. ``said``: options for queries that lack them, by ``WORDS``.
     """
 
     out: str = STDOUT

@@ -37,8 +37,8 @@ class Alike:
     """Blocks that are equal (``key``) except for the rows that their queries want.
 
     ``wants``: the number of queries with each demand. ``exact``: how many of them have the block
-    unrelaxed, and ``unrelaxed``: their names. ``last``: the last query that reads the relaxed block. ``users``: the number of
-    queries that read it, without the rows of templates.
+    unrelaxed, and ``unrelaxed``: their names. ``last``: the last query that reads the relaxed
+    block. ``users``: the number of queries that read it, without the rows of templates.
 
     ``block_count``: the number of blocks with this form over the windows of their queries.
     ``by_leaf``: the form of these blocks with times of each leaf, if it differs. ``places``: the

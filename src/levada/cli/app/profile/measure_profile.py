@@ -28,6 +28,7 @@ from levada.connectors.sources.splits import AnyReference
 from levada.core.count_text import count_text
 from levada.core.frame import Frame
 from levada.engine.engine import Engine
+from levada.engine.placement.planning_options import default_sharing
 from levada.errors import UsageError
 from levada.operators.operator_registry import evaluate
 from levada.plan.execution.plan import Plan, PlanNode
@@ -239,7 +240,7 @@ def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
     said = app.options
     options = {
         "ontology": said.ontology,
-        "sharing": said.sharing,
+        "sharing": said.sharing or default_sharing(said.limits),
         "join": said.join,
         "regions": said.regions,
     }

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +169,14 @@ def test_late_and_dead_letters_lie_beside_the_results(app: Any, tmp_path: Path) 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_run_cleanly(app: Any, tmp_path: Path, number: Any) -> None:
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
-    summary = run(app(), once=False)
+    signals = iter([number])
+
+    def stop_at_the_end(progress: Any) -> None:
+        if progress.elements == len(ELEMENTS):
+            for each in signals:
+                os.kill(os.getpid(), each)
+
+    summary = run(app(), once=False, progress=stop_at_the_end)
     assert summary.elements == len(ELEMENTS)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == handlers
     rest = run(app())

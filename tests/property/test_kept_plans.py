@@ -56,6 +56,7 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
 OF_A_SEAL = {"changed"}
 """What is another since the last seal."""
 OF_A_RUN = {"_depths", "common", "data", "builder", "change", "sites", "sides", "orders", "journal",
+            "relaxations",
             "graph", "streams", "sharing", "_graph"}  # fmt: skip
 """What a topology looks up anew, by what newcomers of one run find what is there, and what has a
 file of its own.

@@ -22,7 +22,12 @@ from support.polling import until
 from support.query_dsl import S, at, query
 
 HOPPING = Clause("step", 4000, 2000)
-VAIN = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :at :o%d }"
+VAIN = (
+    "WINDOW :w { ?a :n ?v . ?a :k ?z . ?b :l ?z . ?b :m ?w "
+    "FILTER(?v > %d && ?v < %d + 2 && ?w > %d && ?w < %d + 2) }"
+)
+CONSTANT = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :at :o%d }"
+NUMBERS = "WINDOW :w { ?a :n ?v . ?a :k ?z . ?b :l ?z . ?b :m ?w FILTER(?v = %d && ?w = %d) }"
 SAME = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :to :r%d }"
 ROUTED = "WINDOW :w { ?a :in :r%d . ?a :k ?z }"
 ROOMS = 10
@@ -35,7 +40,10 @@ def text(group: str, room: int) -> str:
 
 def second(i: int) -> list[str]:
     """Of each room something on both sides, all with one ?z."""
-    found = [f":a{r} :in :r{r} ; :k :z . :b{r} :l :z ; :at :o{r} ; :to :r{r}" for r in range(ROOMS)]
+    found = [
+        f":a{r} :in :r{r} ; :k :z ; :n {r + 1} . :b{r} :l :z ; :at :o{r} ; :to :r{r} ; :m {r + 1}"
+        for r in range(ROOMS)
+    ]
     return [*lines([at(1000 * i + 1, " . ".join(found))])]
 
 
@@ -64,14 +72,14 @@ def run(
         engine.start()
         with (folder / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for i in range(40) for line in second(i))
-        until(lambda: sum(r.elements for r in engine._records().values()) >= 40 * 5 * ROOMS)
+        until(lambda: sum(r.elements for r in engine._records().values()) >= 40 * 7 * ROOMS)
         before = len(joins(engine))
         found: Query = engine.register(text(group, ROOMS - 1), name="newcomer")
         until(lambda: not engine._registry.changed)
         more = len(joins(engine)) - before
         with (folder / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for i in range(40, 50) for line in second(i))
-        until(lambda: sum(r.elements for r in engine._records().values()) >= 50 * 5 * ROOMS)
+        until(lambda: sum(r.elements for r in engine._records().values()) >= 50 * 7 * ROOMS)
         told = read_status(folder / "c").relaxed_joins
         engine.stop()
         return [(r.time, sorted(map(str, r.rows))) for r in found.results()], more, told
@@ -85,6 +93,16 @@ def test_a_newcomer_stays_apart_where_most_meets_in_vain(tmp_path: Path) -> None
     assert dearest.work_ratio > HIGH and dearest.joined_pairs > 5 * dearest.needed_pairs, f"{told}"
     assert dearest.picked_rows == dearest.needed_pairs, "each is one query's"
     assert more >= 1, "it joins what it wants by itself"
+
+
+@pytest.mark.parametrize("group", [CONSTANT, NUMBERS])
+def test_constants_on_two_sides_are_not_relaxed_together(group: str, tmp_path: Path) -> None:
+    """A join of all would pair each room with all others; a star of one subject does not."""
+    shared, more, told = run(tmp_path / "relax", group, "relax")
+    apart, _, _ = run(tmp_path / "off", group, "off")
+    assert shared == apart and shared
+    assert all(one.joined_pairs == one.needed_pairs for one in told)
+    assert more == 1
 
 
 @pytest.mark.parametrize("group", [ROUTED, SAME])

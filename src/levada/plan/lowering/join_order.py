@@ -197,7 +197,7 @@ class _Order:
     def add(self, rank: int, part: Op) -> None:
         """Adds a part and its pairs with the existing parts."""
         near = {other for v in part.variables for other in self._with.get(v, ())}
-        self._centers[rank] = _center(part)
+        self._centers[rank] = center_of(part)
         self._places[rank] = {v: at for at, v in enumerate(part.variables)}
         self.parts[rank] = part
         for other in near:
@@ -268,7 +268,7 @@ def _may_bind_elsewhere(op: Op, names: set[str], others: Sequence[Op]) -> bool:
     return bool(unsure) and any(not unsure.isdisjoint(o.variables) for o in others if o is not op)
 
 
-def _center(op: Op) -> str | None:
+def center_of(op: Op) -> str | None:
     """Returns the variable that is the subject of all patterns of this part, if there is one."""
     below = [op]
     subjects: set[str | None] = set()

@@ -18,6 +18,10 @@ the operators above see no difference.
     when a block is relaxed       when another query differs from it. A single query does not pay
                                   for columns that nobody reads. If the whole join is not relaxed,
                                   the joins within it are separate blocks
+    when it is not                if both sides of a join have constants of their own, and it is
+                                  not a star of one subject. The relaxed join would pair the rows
+                                  of each query with those of all others, and nothing has measured
+                                  how many these are
     one window or several         rows have times of each pattern if some queries read the patterns
                                   in one window and others in several (``per_leaf_times``)
     count windows                 joins over one count window are by row number
@@ -46,6 +50,7 @@ from levada.plan.binding.slot_resolution import parameterize_expression, resolve
 from levada.plan.execution.joins import Order
 from levada.plan.execution.shapes import Member
 from levada.plan.execution.sharing_demand import LOOSE
+from levada.plan.lowering.join_order import center_of
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sharing.count_window_sharing import ByNumber, join_by_number, narrow_rows
@@ -239,7 +244,9 @@ def blocks(
         seen.add(id(op))
         if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
             yield from _group_by_blocks(op.inputs[0])
-        elif (join_blocks := tuple(_join_blocks(op, windows, static=static))) or is_time_join(op):
+        elif (join_blocks := tuple(_join_blocks(op, windows, static=static))) or (
+            is_time_join(op) and not pairs_constants(op)
+        ):
             yield from join_blocks
         else:
             waiting += inputs_with_blocks(op)
@@ -276,8 +283,31 @@ def _join_blocks(
     join_windows = windows(join.windows).windows[: len(join.windows)]
     lifting = Parameterizer(join.windows, static=static)
     relaxed = lifting.lift(join, (0,))
+    if _pairs_lifted(relaxed, lifting):
+        return
     if counted or lifting.lifted or any(window.kind in LOOSE for window in join_windows):
         yield replace(_block(op, relaxed, lifting, join_windows), counted=counted)
+
+
+def pairs_constants(join: Op) -> bool:
+    """Whether a join of a block pairs constants of different queries."""
+    assert join.windows is not None, "a join of rows with event times"
+    lifting = Parameterizer(join.windows)
+    return _pairs_lifted(lifting.lift(join, (0,)), lifting)
+
+
+def _pairs_lifted(relaxed: Op, lifting: Parameterizer) -> bool:
+    """Whether both sides of a join have lifted constants that the other side lacks, and are no
+    patterns of one subject.
+    """
+    equal = (r.name for r in lifting.ranges if any(f is Function.EQUAL for f, _ in r.tests))
+    lifted = {*(key.name for key in lifting.keys), *equal}
+    for op in p.all_operators(relaxed):
+        if isinstance(op.spec, p.Join):
+            left, right = ({v for v in side.variables if v in lifted} for side in op.inputs)
+            if left - right and right - left and center_of(op) is None:
+                return True
+    return False
 
 
 def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:

@@ -23,6 +23,7 @@ from levada.plan.sharing.decision_log import show_orders
 from levada.plan.sharing.join_orders.running_subjoins import RunningSubjoins
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
+from support.call_counter import calls
 
 STREAM = "http://e/s"
 TEXT = """PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
@@ -263,3 +264,27 @@ def test_shapes_of_which_each_has_a_constant_of_its_own_share_a_relaxed_sub_join
         found.remove(name)
     assert not found.graph.nodes
     assert not found.sharing.relaxations.alike
+
+
+@pytest.mark.parametrize("mode", [Sharing.EXACT, Sharing.RELAX])
+def test_planning_one_more_query_costs_the_same_among_ten_times_as_many(mode: Sharing) -> None:
+    """Queries that differ in a constant, a condition and a window; calls are counted."""
+
+    def calls_of_one_more(queries: int) -> int:
+        found = topology(mode)
+        for i in range(queries):
+            text = TEXT.format(f"?x :p :c{i} . ?x :q ?y FILTER(?y > {i})")
+            text = text.replace("PT4S", f"PT{2 * (i % 5) + 2}S")
+            found.add(f"q{i}", optimize(translate(parse(text), text=text)), MIN)
+        found.seal()
+        one_more = TEXT.format("?x :p :new . ?x :q ?y FILTER(?y > 7)")
+        query = optimize(translate(parse(one_more), text=one_more))
+
+        def plan() -> None:
+            found.add("one more", query, MIN)
+            found.install()
+
+        return calls(plan)
+
+    few, many = calls_of_one_more(40), calls_of_one_more(400)
+    assert many < 1.2 * few, (few, many)

@@ -51,8 +51,7 @@ from levada.engine.query_request import note
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import check_streams
 from levada.engine.status.status import behind, counts_of, reasons
-from levada.engine.status.stream_remarks import unread
-from levada.engine.status.summary import Progress, StreamCounts, Summary
+from levada.engine.status.summary import Progress, StreamCounts, Summary, unread
 from levada.engine.suspended_queries import read_suspended
 from levada.engine.watchdog import End, end_process, restart_process
 from levada.errors import QueryFailureError, UsageError, near

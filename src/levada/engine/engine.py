@@ -442,10 +442,8 @@ class Engine:
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
-        index, new = self._deliveries.index_on(checkpoint.root, self._kept)
-        return Publication(
-            checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
-        )
+        self._deliveries.letters, index = letters, self._deliveries.first_index(self._kept)
+        return Publication(checkpoint, self._sink, letters, self._keep, files, index)
 
     def _open(self, *, locked: bool = True, behind: int | None = None) -> Checkpoint:
         """Opens the checkpoint for this engine, as ``start`` does. ``locked``: only if no other

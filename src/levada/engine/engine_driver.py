@@ -125,7 +125,7 @@ class Driver:
         self.began = time.monotonic()
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
-        self._spools, self._tempo = inputs.spools, tempo
+        self._spools, self._deliveries, self._tempo = inputs.spools, inputs.deliveries, tempo
         self.before = checkpoint.last  # the last manifest of earlier runs
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
         self._compare_streams(checkpoint)
@@ -276,7 +276,7 @@ class Driver:
         self._statics.reload()
         self._take_requests()
         self._requests.answer()
-        self._held_by = self.publication.held_by()
+        self._held_by = self._deliveries.held_by(self.publication.index)
         self._suspend_unwritten()
         if self._held_by:
             return None
@@ -312,14 +312,14 @@ class Driver:
         if not busy:
             goes_on = self.epochs.plan is not None and not last.has_ended and not self.once
             changes = self._requests.take(last, ahead=goes_on)
-        wanted = self.publication.has_changed_outputs
+        wanted = self._deliveries.needs_kept_results
         if self._registry.changed or (
             not busy and (wanted or self._catalog.has_due_migrations(last))
         ):
             self._replan()
         elif wanted:
             with self._registry.lock:
-                self.publication.follow(self.last, self._registry.lifetime_of)
+                self._deliveries.follow(self.publication, self.last, self._registry)
         is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
         self._is_plan_awaited = is_plan_due and (bool(changes) or self._is_plan_awaited)
         if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
@@ -406,7 +406,7 @@ class Driver:
         """Makes the next epochs use the plan of a trial."""
         registry = self._registry
         with registry.lock:
-            self.publication.follow(self.last, registry.lifetime_of)
+            self._deliveries.follow(self.publication, self.last, registry)
             self.suspended.forget(trial.dropped)
             self._limits.by_query = self._requests.lower_limits(self._limits.all)
             self._catalog.settle(first=False)
@@ -455,14 +455,14 @@ class Driver:
             self._ahead.preempt()
             self._adopt()
         with registry.lock:
-            self.publication.follow(epochs.last, registry.lifetime_of)
+            self._deliveries.follow(self.publication, epochs.last, registry)
             self.suspended.compare(registry.queries)
         if epochs.last.has_ended:
             self._catalog.restore_lifetimes(self.suspended.without(registry.queries), epochs.last)
             return
         self._replan_at_stop = False
         with registry.lock:
-            self.publication.follow(epochs.last, registry.lifetime_of)  # with these very queries
+            self._deliveries.follow(self.publication, epochs.last, registry)  # these queries
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
@@ -538,7 +538,7 @@ class Driver:
 
     def _is_delivered(self) -> bool:
         """Returns whether all outputs have everything."""
-        self._held_by = self.publication.output_behind()
+        self._held_by = self._deliveries.behind(self.publication.index)
         return not self._held_by
 
     def may_run(self, text: str) -> bool:
@@ -719,7 +719,8 @@ class Driver:
 
     def _suspend_unwritten(self) -> None:
         """Suspends the queries whose results cannot be written."""
-        for name, failure in self.publication.take_failures().items():
+        failures = self.publication.take_failures() | self._deliveries.take_failures()
+        for name, failure in failures.items():
             self.suspended.add([name], failure, self._registry.queries)
             self._registry.changed = self._replan_at_stop = True
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,9 +36,10 @@ from levada.core.event_time import MAX
 from levada.core.frozen import frozen
 from levada.core.query_model import Form, Output
 from levada.engine.delivery.delivery_thread import ENDING, Delivery
+from levada.engine.registry import Registry
 from levada.errors import CheckpointError, EvaluationError, UsageError
 from levada.runtime.driver.query_catalog import Registered
-from levada.runtime.publication.publication import Standing
+from levada.runtime.publication.publication import Publication
 from levada.runtime.publication.query_lifetime import Lifetime
 
 WRITE_INTERVAL = 1.0  # s
@@ -71,6 +72,7 @@ class Deliveries:
     all: list[Delivery] = field(default_factory=list)
     needs_kept_results: bool = False
     letters: Path | None = None
+    _retention: Keep = field(default_factory=partial(Keep.parse, KEEP))
     _came: list[Delivery] = field(default_factory=list)  # while it runs
     _finished: list[Sent] = field(default_factory=list)
     _index: Index | None = None
@@ -173,14 +175,18 @@ class Deliveries:
         delivery.after = before[-1] if before else None
         return delivery
 
-    def index_on(self, root: Path, kept: Keep | None) -> tuple[Index | None, Callable[[], Index]]:
-        """Returns the index of results for other processes (``kept``) and outputs, and a function
-        that opens it. The index is None if nothing keeps results yet.
+    def first_index(self, kept: Keep | None) -> Index | None:
+        """Returns the index of results for other processes (``kept``) and outputs. Returns None if
+        nothing keeps results yet.
         """
+        self._retention = kept or self._retention
+        return self._new_index() if kept or self.all else None
+
+    def _new_index(self) -> Index:
+        assert self._checkpoint is not None, "it is open"
+        root = self._checkpoint.root
         plans = partial(plan_of, root, facts_of(root))
-        keep = kept or Keep.parse(KEEP)
-        opened = partial(Index, root, keep, counting_clock(), plans, self.first_needed_epoch)
-        return opened() if kept or self.all else None, opened
+        return Index(root, self._retention, counting_clock(), plans, self.first_needed_epoch)
 
     def await_some(self) -> None:
         """Makes the index keep results: a new query may get outputs at once, which must miss no
@@ -243,8 +249,16 @@ class Deliveries:
 
     # -- between epochs --
 
-    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """Begins new outputs, and ends those whose query was removed."""
+    def follow(self, publication: Publication, last: Manifest, registry: Registry) -> None:
+        """Begins new outputs, and ends those whose query was removed, before an epoch has the
+        present queries. Begins to keep results if an output needs them.
+        """
+        if publication.index is None:
+            if not self.needs_kept_results:
+                return
+            publication.keep_results(self._new_index())
+        index = publication.index
+        assert index is not None, "results are kept"
         fresh = index is not self._index
         if fresh:
             self._index, self._since = index, last.plan
@@ -254,7 +268,7 @@ class Deliveries:
             delivery.begin(_start_epoch(delivery, index, last, fresh=fresh))
         for delivery in self.all:
             lifetime = delivery.lifetime
-            gone = lifetime is not None and standing(delivery.query) is not lifetime
+            gone = lifetime is not None and registry.lifetime_of(delivery.query) is not lifetime
             if gone and delivery.ends == MAX:
                 delivery.end(last.epoch)
         if came:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -143,43 +143,12 @@ class PublishedEpoch:
     shown_reports: Mapping[str, list[int]]
 
 
-Standing = Callable[[str], Lifetime | None]
-"""Where the query of a name stands; None: there is none."""
-
-
-class OutputDeliveries(Protocol):
-    """Delivers results from the index to external outputs, at their own pace. ``letters``: the
-    folder of their dead letters.
-    """
-
-    letters: Path | None
-
-    def held_by(self, index: Index | None) -> str:
-        """Returns the reason why the intake must wait; "" if it need not. Raises the failure of an
-        output.
-        """
-
-    def behind(self, index: Index | None) -> str:
-        """Returns the name of an output that is behind; "" if none is."""
-
-    def take_failures(self) -> dict[str, EvaluationError]:
-        """Returns the queries on whose results Levada has failed since the last call."""
-
-    @property
-    def needs_kept_results(self) -> bool:
-        """Whether an output has been added that needs results to be kept."""
-
-    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """Starts and stops outputs with the queries that exist after an epoch."""
-
-
 @dataclass
 class Publication:
     """Publishes manifests. ``sink`` None: results are only kept for readers. ``keep``: segments
     stay after publishing. ``files``: the additional sinks of single queries, by name. ``index``:
-    the results that are kept for readers in other processes and for ``outgoing``; ``new_index``
-    makes one for outputs that are added while the engine runs. ``executor``: runs tasks that may
-    write files.
+    the results that are kept for readers in other processes and for outputs. ``executor``: runs
+    tasks that may write files.
     """
 
     checkpoint: Checkpoint
@@ -188,8 +157,6 @@ class Publication:
     keep: bool
     files: Mapping[str, Sink] = field(default_factory=dict)
     index: Index | None = None
-    outgoing: OutputDeliveries | None = None
-    new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
     kept: list[PublishedEpoch] = field(default_factory=list)
     totals: ResultTotals = field(default_factory=ResultTotals)  # of this run
@@ -201,8 +168,6 @@ class Publication:
     def __post_init__(self) -> None:
         self._failures: dict[str, EvaluationError] = {}
         self._unheld: set[tuple[str, str]] = set()  # combinations that have been reported
-        if self.outgoing is not None:
-            self.outgoing.letters = self.letters
         self._followed = RetainedEpochs(self.checkpoint.root, time.monotonic)
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
@@ -231,32 +196,10 @@ class Publication:
         """The number of reports of all queries in this run."""
         return self.totals.reports if self.sink is None else self.delivered_reports.total()
 
-    def held_by(self) -> str:
-        """Returns the reason why no epoch may begin: outputs are too far behind. Raises the failure
-        of an output.
-        """
-        return "" if self.outgoing is None else self.outgoing.held_by(self.index)
-
-    def output_behind(self) -> str:
-        """Returns the name of an output that is behind."""
-        return "" if self.outgoing is None else self.outgoing.behind(self.index)
-
-    @property
-    def has_changed_outputs(self) -> bool:
-        """Whether outputs must be updated without a change of the queries."""
-        return self.outgoing is not None and self.outgoing.needs_kept_results
-
-    def follow(self, last: Manifest, standing: Standing) -> None:
-        """Updates the outputs for the present queries, before an epoch has them. Begins to keep
-        results if an output needs them.
-        """
-        if self.outgoing is None:
-            return
-        if self.index is None and self.outgoing.needs_kept_results and self.new_index is not None:
-            self.index, self._forgets = self.new_index(), False
-            self.checkpoint.indexed = self.index.newest
-        if self.index is not None:
-            self.outgoing.follow(self.index, last, standing)
+    def keep_results(self, index: Index) -> None:
+        """Keeps the results of the next epochs in an index, for outputs that are added now."""
+        self.index, self._forgets = index, False
+        self.checkpoint.indexed = index.newest
 
     def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
         """Publishes all results of an epoch, and those that were held back until it. Returns the
@@ -404,7 +347,7 @@ class Publication:
         reasons.
         """
         failures, self._failures = self._failures, {}
-        return failures if self.outgoing is None else failures | self.outgoing.take_failures()
+        return failures
 
     def _begin_states(self, manifest: Manifest) -> None:
         """Writes the files of states that are new, or belong to another query, under a new plan."""

@@ -63,7 +63,7 @@ from levada.engine.suspended_queries import read_suspended
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
 from levada.plan.logical.query_options import options_of
 from levada.plan.topology.trial_planning import too_large
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 
 LOOK = 0.1  # s between two looks
 MOST_OVER = 1000  # ended queries in the ledger that were added while the engine ran

@@ -400,11 +400,11 @@ class Engine:
             raise UsageError("The engine has been started already.")
         try:
             self._registry.begin()
-            placed, follow = apply_placement(self._wish, self._open(), self._registry.streams)
+            placed, learner = apply_placement(self._wish, self._open(), self._registry.streams)
             local_cores = cores(self._master) if self._is_here else 0
             tempo = EpochPacing(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, local_cores, follow, self._delay, self._bound,
+                placed, self._balancing, local_cores, learner, self._delay, self._bound,
                 self._degree, self._memory, accept_changes,
             )  # fmt: skip
             self._start(tempo)

@@ -74,7 +74,7 @@ from levada.plan.execution.plan import Plan, queries_of_member
 from levada.plan.topology.trial_planning import run_deeper
 from levada.runtime.driver.after_commit import Publishing, Tell
 from levada.runtime.driver.heartbeat_thread import HeartbeatThread
-from levada.runtime.driver.query_catalog import Catalog, Registered
+from levada.runtime.driver.query_catalog import Catalog
 from levada.runtime.driver.report_backlog import ReportBacklog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.epoch_pipeline import EpochRunner
@@ -84,6 +84,7 @@ from levada.runtime.publication.publication import (
     Publication,
     PublicationThread,
 )
+from levada.runtime.publication.registered_query import Registered
 from levada.runtime.task.allocator import give_back
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.work_note import WorkNote
@@ -136,7 +137,7 @@ class Driver:
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = 0  # in a row
         self._unsteady = 0  # failures of epochs that did not come again
-        self._ahead = PlanningAhead(self.loop.wake)
+        self._ahead = PlanningAhead(self.loop)
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
         self._collected = DeferredCollection()
         self._full = False  # there may be a backlog
@@ -163,8 +164,8 @@ class Driver:
             publication, chosen, sourcing, self._spools, tell=tell, promises=bool(tempo.delay)
         )
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
-        if tempo.follow is not None:
-            tempo.follow(self.epochs.set_placement)
+        if tempo.learner is not None:
+            tempo.learner.epochs = self.epochs
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
         self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)

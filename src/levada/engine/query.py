@@ -29,9 +29,8 @@ from levada.engine.python.result_tables import Table, Tabular
 from levada.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
-    from levada.runtime.driver.query_catalog import Registered
     from levada.runtime.publication.publication import Publication
-    from levada.runtime.publication.query_lifetime import Lifetime
+    from levada.runtime.publication.registered_query import Lifetime, Registered
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 

@@ -146,10 +146,6 @@ class EpochRunner:
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
-    def set_placement(self, placed: TaskPlacement) -> None:
-        """Sets the preferred executors of the tasks of the next epochs."""
-        self.placed = placed
-
     def decide(self, *, flush: bool = False) -> EpochIntent | None:
         """Returns the next epoch, or None if there is nothing to do. ``flush``: the epoch publishes
         held results, and reads derived streams only.
@@ -285,7 +281,7 @@ class EpochRunner:
         self._has_run = True
         self.loads.commit()
         self.sourcing.acknowledge_reported_files(intention.late_files, intention.deleted_files)
-        self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
+        self.sourcing.forget(manifest.positions, self.checkpoint.reign)
         self.limit = self.limit.for_next_epoch(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = self.again = False
@@ -392,7 +388,7 @@ class EpochRunner:
         """
         self._swept, setups = (before, setup), [name for name in {before, setup} if name]
         files = [file for name in setups for file in self.checkpoint.setup(name).static]
-        self.statics.sweep(files, self.checkpoint.reign.check)
+        self.statics.sweep(files, self.checkpoint.reign)
         self.checkpoint.forget_setups(*setups, self.setup())
 
     def _pressure(self, intention: EpochIntent) -> Pressure:

@@ -55,7 +55,7 @@ from levada.engine.status.summary import Progress, StreamCounts, Summary, unread
 from levada.engine.suspended_queries import read_suspended
 from levada.engine.watchdog import End, end_process, restart_process
 from levada.errors import QueryFailureError, UsageError, near
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 from levada.runtime.publication.relation_files import StateFiles
 
 # ``levada run --standby``: waits while an engine is at work, and takes over when that engine has

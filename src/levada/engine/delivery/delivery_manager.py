@@ -38,9 +38,8 @@ from levada.core.query_model import Form, Output
 from levada.engine.delivery.delivery_thread import ENDING, Delivery
 from levada.engine.registry import Registry
 from levada.errors import CheckpointError, EvaluationError, UsageError
-from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.publication.publication import Publication
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.registered_query import Lifetime, Registered
 
 WRITE_INTERVAL = 1.0  # s
 KEEP = "256MB"  # by how much outputs may be behind, without the option keep

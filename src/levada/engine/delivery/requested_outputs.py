@@ -16,7 +16,7 @@ from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.request_files import Ledger, OutputSpec, Sent
 from levada.core.event_time import MAX
 from levada.engine.delivery.delivery_manager import Deliveries, Shape
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 
 Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
 

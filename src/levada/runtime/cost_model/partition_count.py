@@ -18,7 +18,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -53,21 +52,19 @@ MORE, FEWER = 1_000, 10_000
 
 
 class ExecutorCoreTracker:
-    """Decides for one run. ``cores``: of the executors in the last epoch (0: unknown, or there is
-    no cluster). ``clock``: of durations, ms. ``always``: act on any difference; otherwise only if
-    the cores differ from those of its last table (``known``).
+    """Decides for one run. ``clock``: of durations, ms. ``always``: act on any difference;
+    otherwise only if the cores differ from those of its last table (``known``).
     """
 
-    def __init__(
-        self, cores: Callable[[], int], clock: Callable[[], int], *, always: bool = True,
-        known: int = 0,
-    ) -> None:  # fmt: skip
-        self._cores, self._clock, self._always, self._known = cores, clock, always, known
+    def __init__(self, clock: Callable[[], int], *, always: bool = True, known: int = 0) -> None:
+        self._clock, self._always, self._known = clock, always, known
         self._seen, self._since = 0, 0
 
-    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """Returns the group table from an epoch on, if it changes."""
-        cores, now = min(self._cores(), MOST_PARTITIONS), self._clock()
+    def deal(self, table: GroupTable, cores: int) -> GroupTable | None:
+        """Returns the group table of the next epochs, if it changes. ``cores``: of the executors in
+        the last epoch (0: unknown, or there is no cluster).
+        """
+        cores, now = min(cores, MOST_PARTITIONS), self._clock()
         if cores != self._seen:
             self._seen, self._since = cores, now
         wait = MORE if cores > table.partitions else FEWER
@@ -299,8 +296,7 @@ class PartitionCountPolicy:
         """The change for the next intention; None if there is none."""
         self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
-        at = partial(cores_of, executor)
-        self._following = ExecutorCoreTracker(at, clock, always=by == CORES, known=known)
+        self._following = ExecutorCoreTracker(clock, always=by == CORES, known=known)
         if balancing is not None:
             balancing.wanted = self._resize_by_model if by == MODEL else None
 
@@ -320,7 +316,8 @@ class PartitionCountPolicy:
             return self.balancing.deal(epoch, table)
         if self.by not in (MODEL, CORES):
             return None
-        if (table_for_cores := self._following.deal(epoch, table)) is not None or self.by == CORES:
+        table_for_cores = self._following.deal(table, cores_of(self._executor))
+        if table_for_cores is not None or self.by == CORES:
             return table_for_cores
         parts = self._resize_by_model(epoch, table.partitions)
         if parts is None:

@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
-from functools import lru_cache, partial
-from hashlib import sha256
 from typing import NamedTuple
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
@@ -24,12 +21,10 @@ from levada.checkpoint.manifest import Manifest
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
-from levada.core.frozen import frozen
 from levada.core.names import derived_by, display_name, is_derived
 from levada.errors import CheckpointError, LevadaError
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.logical import nodes as a
-from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.sharing.recover_arrangements import recover_arrangements
@@ -41,54 +36,14 @@ from levada.runtime.cost_model import decision_log_file
 from levada.runtime.cost_model import plan_migrations as seen
 from levada.runtime.cost_model.plan_migrations import PlanMigrations, made_by, seen_in, start_of
 from levada.runtime.driver.stream_progress import carry_over
-from levada.runtime.publication.query_lifetime import Identities, Lifetime, check_end, end_of
+from levada.runtime.publication.registered_query import (
+    Identities,
+    Lifetime,
+    Registered,
+    check_end,
+    end_of,
+)
 from levada.runtime.task.operator_failures import as_failure
-
-
-@frozen
-class Registered:
-    """A registered query and its lifetime. ``said``: the text as registered, None if it equals the
-    text of its meaning.
-    """
-
-    name: str
-    said: str | None
-    dialect: str
-    options: QueryOptions
-    meaning: a.Query | TemplateInstance
-    lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
-
-    @property
-    def text(self) -> str:
-        """The text of the query."""
-        if self.said is None:
-            assert isinstance(self.meaning, TemplateInstance), "a row of a template has a text"
-            return self.meaning.text
-        return self.said
-
-    @property
-    def query(self) -> a.Query:
-        """The meaning of the query."""
-        return _query_of(self.meaning, self.text)
-
-    @property
-    def alike(self) -> a.Query:
-        """A query with the same windows and form: its meaning, with any terms."""
-        return (
-            self.meaning.template.query
-            if isinstance(self.meaning, TemplateInstance)
-            else self.meaning
-        )
-
-    @property
-    def identity(self) -> str:
-        """The identity of the query: equal if it is registered again unchanged."""
-        said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
-        if self.options.entailment in (None, Regime.NONE):
-            return said
-        # its meaning depends on the ontology
-        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
-
 
 NO_QUERIES: Mapping[str, Registered] = {}
 
@@ -219,8 +174,7 @@ class Catalog:
         self._add(topology, new, last, first=first)
         topology.install()
         changed = bool(gone or new)
-        asked = partial(_query_on_streams, topology, queries)
-        begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
+        begun = [] if ahead else self._switching.begin(topology, last, queries, changed=changed)
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._unsettled = Unsettled(
@@ -569,37 +523,12 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return registrations[::-1]
 
 
-def _query_on_streams(
-    topology: Topology, queries: Mapping[str, Registered], name: str
-) -> tuple[a.Query, bool] | None:
-    """Returns the meaning of a query on the topology's streams, and whether it shows empty reports;
-    None: it is a row of a table.
-    """
-    one = queries[name]
-    if isinstance(one.meaning, TemplateInstance):
-        return None
-    return topology.place(one.meaning), bool(one.options.empty_reports)
-
-
 def _check_ends(queries: Sequence[Registered], start: int) -> None:
     """Checks that queries of these options can end if they begin here. Raises ``UsageError``."""
     for query in queries:
         if not query.lifetime.may_be_over:
             check_end(query.name, query.options, start)
             return
-
-
-def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
-    """Parses the meaning of a query from its text."""
-    if isinstance(meaning, TemplateInstance):
-        return replace(meaning.template.fill(meaning.terms), text=text)
-    return meaning
-
-
-@lru_cache(maxsize=64)
-def _identity_options(options: QueryOptions) -> str:
-    """Returns options as identities contain them: those from before regions are unchanged."""
-    return str(options).replace(", region=''", "")
 
 
 def _maker_of(stream: str) -> str:

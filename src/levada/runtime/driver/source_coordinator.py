@@ -12,7 +12,7 @@ no longer read are in a log (``checkpoint.file_read_log``); sources receive whol
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import msgspec
 
 from levada.checkpoint.epoch_context import SourceReport, StreamState
 from levada.checkpoint.file_read_log import ReadLog, stem_of
+from levada.checkpoint.leadership.commit_log import Leadership
 from levada.checkpoint.manifest import EpochIntent, StreamRecord
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_source import FileSource
@@ -141,10 +142,10 @@ class SourceCoordinator:
         """
         return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
 
-    def forget(self, positions: Positions, check: Callable[[], None]) -> None:
+    def forget(self, positions: Positions, reign: Leadership) -> None:
         """Deletes unpacked copies of input that was read, after the commit of an epoch that ended
-        at these positions. The first call also deletes those of previous runs. ``check`` raises if
-        this engine may no longer delete.
+        at these positions. The first call also deletes those of previous runs. Raises an error if
+        another engine leads.
         """
         for config in self.configs:
             self.sources[config.name].forget(self.whole_position(positions, config))
@@ -152,7 +153,7 @@ class SourceCoordinator:
             self._swept = True
             kept = set().union(*(source.copies() for source in self.sources.values()))
             copies = list(self._scratch.glob("*.plain"))
-            check()
+            reign.check()
             for path in copies:
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)

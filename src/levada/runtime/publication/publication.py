@@ -47,7 +47,7 @@ from levada.operators.results.result_segments import batch_of, empty_batch, with
 from levada.plan.execution.plan import QueryPlan
 from levada.runtime.executor import Executor
 from levada.runtime.publication.distributed_writes import is_for_tasks, write_by_tasks
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.registered_query import Lifetime
 from levada.runtime.publication.relation_files import (
     StateFiles,
     oldest,

@@ -40,10 +40,16 @@ from levada.checkpoint.manifest import Manifest, read_manifest
 from levada.checkpoint.object_store.folder_mirror import mirror_of
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.reader_leases import epochs_there, needed_from
-from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_files import FORMAT, MODES, Facts, facts_of, set_mode, sync_folder
 from levada.core.checksummed_files import seal
-from levada.core.durable_files import delete, make_alike, replace_file, unwritable_error, write_once
+from levada.core.durable_files import (
+    delete,
+    make_alike,
+    make_folders,
+    replace_file,
+    unwritable_error,
+    write_once,
+)
 from levada.core.frozen import frozen
 from levada.core.names import is_derived
 from levada.core.size_thresholds import register

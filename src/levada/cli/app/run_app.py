@@ -40,8 +40,8 @@ from levada.connectors.serialization.result_formats import (
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.dead_letter_files import Letter
 from levada.connectors.sinks.file_sink import FileSink, Roll, hold_claim
-from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_files import facts_of
+from levada.core.durable_files import make_folders
 from levada.core.integer_options import check_partitions
 from levada.core.names import is_derived
 from levada.engine.driver.epoch_pacing import wall_clock_ms

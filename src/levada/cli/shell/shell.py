@@ -47,7 +47,7 @@ from levada.connectors.serialization.serialize import Batch, heading
 from levada.connectors.serialization.typed_columns import typed_frame
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.stdout_sink import StdoutSink
-from levada.core.atomic_file import write_atomic
+from levada.core.durable_files import write_atomic
 from levada.core.query_model import Form, Output
 from levada.core.text_columns import join_lines
 from levada.engine.engine import Engine

@@ -1,5 +1,5 @@
 """Rows that wait, in the order of a column, until their value is due: an instant that a watermark
-reaches (``runtime/task/watermark_buffer``), or a number that a stream reaches
+reaches (``runtime/task/stage_task``), or a number that a stream reaches
 (``operators/windowed/count_window``).
 
 The rows of an epoch are one more part, in order. Due rows are cut off a part in place: the part

@@ -1,7 +1,7 @@
 """The load of an epoch's static data: from imprints if they exist, else from files, of which
 imprints are made. Large files are read by many tasks, in a job of its own before that of the epoch.
 
-    pieces --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    pieces --gather_rows--> rows, by the hash of the row --settle_rows--> a file a partition,
     in which each row is once
 
 A static graph is a set, and a replacement is a difference of sets. Both need equal rows in one
@@ -110,8 +110,8 @@ def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
 LARGE_FILE_BYTES = register(f"{__name__}.LARGE_FILE_BYTES", 48 << 20)
 PIECE = register(f"{__name__}.PIECE", 32 << 20)
 FUNCTIONS = (
-    "levada.runtime.task.gather_static:gather",
-    "levada.runtime.task.gather_static:settle",
+    "levada.runtime.task.static_rows:gather_rows",
+    "levada.runtime.task.static_rows:settle_rows",
 )
 _OUTCOMES = msgspec.json.Decoder(tuple[str, Loaded])
 

@@ -35,9 +35,8 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.file_sink import OWNER, Roll
-from levada.core.atomic_file import write_atomic
 from levada.core.checksummed_files import read_sealed, seal
-from levada.core.durable_files import replace_file
+from levada.core.durable_files import replace_file, write_atomic
 from levada.core.event_time import MIN
 from levada.core.query_model import Form
 from levada.errors import CheckpointError, SinkError, UsageError

@@ -28,7 +28,7 @@ COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies from which o
 IN_FILES = "times"  # the key for file names in a blob's head
 
 
-class Times:
+class BroadcastTimes:
     """The event times in a task, by stream: its own or those in blobs (``add``), and files of other
     tasks (``hear``).
     """

@@ -61,7 +61,7 @@ from levada.plan.execution.splittable_joins import Copies
 from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
 from levada.runtime.placement.send_graph import AT, FROM
-from levada.runtime.task.element_time_broadcast import IN_FILES, Times
+from levada.runtime.task.element_time_broadcast import IN_FILES, BroadcastTimes
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 NOBODY = frozenset[int]()
@@ -360,7 +360,7 @@ class Exchange:
         controls: Sequence[SourceReport],
         done: Sequence[TaskOutcome],
         source: int,
-        times: Times,
+        times: BroadcastTimes,
     ) -> list[tuple[int, AnyBlob]]:
         """Returns one blob per target. The outcomes of earlier stages go to one target, the
         controls once from source 0, and the fingerprint of the task's inputs (its outcome is the

@@ -71,9 +71,9 @@ from levada.plan.execution.query_charges import find_heaviest_query
 from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.task_graph import STATIC
-from levada.runtime.task import gather_static
+from levada.runtime.task import static_rows
 from levada.runtime.task.closed_element_check import subjects_of
-from levada.runtime.task.element_time_broadcast import Times, listed_streams
+from levada.runtime.task.element_time_broadcast import BroadcastTimes, listed_streams
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.static_reader import StaticPart, StaticReader
@@ -249,7 +249,7 @@ class IntakeTask:
         self.env = OperatorContext.for_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[SourceReport] = []
-        self.times = Times(context)
+        self.times = BroadcastTimes(context)
         self.side: dict[str, list[dict[str, Any]]] = {}
         self.static = StaticReader(context.root, context.epoch, context.seed)
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
@@ -289,7 +289,7 @@ class IntakeTask:
         if payload.static:
             self._static(payload.static)
         if payload.gathered:
-            for node, frame in gather_static.read(
+            for node, frame in static_rows.read_gathered(
                 self.context, self.plan, self.pool, payload.gathered
             ):
                 self.pool.spent.rows += frame.n

@@ -93,7 +93,7 @@ def test_no_placement_shows(case: Case, lot: int) -> None:
     """Whatever goes where, and whatever becomes of it, results are the same."""
     expected = case.expected()
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
         patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         warnings.catch_warnings(),

@@ -51,7 +51,7 @@ from levada.engine.background_planning import (
     OutOfTimeError,
     Trial,
 )
-from levada.engine.delivery.requested_outputs import Requested
+from levada.engine.delivery.delivery_manager import Requested
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.query_expiry import QueryExpiry
 from levada.engine.driver.query_quotas import check_state

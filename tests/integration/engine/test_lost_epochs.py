@@ -30,7 +30,7 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(40)]
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0))
     monkeypatch.setattr(skipped_files, "find_crashes", nobody)
     monkeypatch.setattr(epoch_pipeline, "rehearse", lambda job: None)
     write_lines(tmp_path / "s.nt", ELEMENTS)

@@ -135,7 +135,7 @@ def test_epochs_without_end_keep_what_they_had(tmp_path: Path) -> None:
     seen: list[tuple[float, ...]] = []
     executor = Elsewhere(7, range(45, 100 * EPOCHS, 61))  # some sixty tasks are ten epochs
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
         patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         patch.object(LocalExecutor, "run", executor.run),

@@ -36,7 +36,7 @@ OTHERS = (
     "runtime.cost_model.admission_control",
     "runtime.cost_model.epoch_time_trend",
     "runtime.cost_model.memory_admission",
-    "engine.epoch_recovery",
+    "engine.epoch_loop",
     "runtime.driver.parallelism.MOST_BYTES",
     "runtime.driver.parallelism.SURE",
     "runtime.driver.parallelism.TRY",

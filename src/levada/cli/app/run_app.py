@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, newest_manifest
+from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, check_free, newest_manifest
 from levada.checkpoint.leadership.commit_log import (
     Driver,
     ElectionLostError,
@@ -25,7 +25,6 @@ from levada.checkpoint.leadership.commit_log import (
     newest_number,
 )
 from levada.checkpoint.leadership.heartbeat import INTERVAL, LeaderWatch, Sign
-from levada.checkpoint.leadership.new_checkpoint import check_free
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.request_files import read_ledger
 from levada.cli.app.app_file import STDOUT, App

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.checkpoint import file_delta, state_files
+from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import (
     ROWS,
     EpochContext,
@@ -526,9 +526,7 @@ class StageTask:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             file = state_files.write(self.context.root, "state", stem, self.state.finish())
         state_files.delete(self.context.root, self.state.unlisted_files())
-        self.opened.keep(
-            file_delta.tell(done, self.state, file, whole=self.context.reports_all_files)
-        )
+        self.opened.keep(report_files(done, self.state, file, whole=self.context.reports_all_files))
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.result_bytes = self.results.sizes
         done.cpu_by_node, done.rows_by_node, done.relaxed_joins = (
@@ -737,3 +735,26 @@ def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], T
     places = node.step.row_windows(at, 1)
     assert places is not None, f"rows with event times wait for a {type(node.step).__name__}"
     return node.windows.stream[places[0]], node.windows.start[places[0]]
+
+
+# The report of a stage task on the files that its partition needs: those added and removed since
+# the initial state. It contains all files if the task began without a state of its own (another
+# group table, a new partition), or if the driver asks for all.
+#
+# The initial state of a partition follows from the context of the epoch alone. So it is the same
+# for all attempts, though their new files have other names.
+
+
+def report_files(done: TaskOutcome, state: State, file: str | None, *, whole: bool) -> set[str]:
+    """Reports the files after an epoch, and returns them. ``file`` lists all others (None: there is
+    no state). ``whole``: report all files.
+    """
+    names = {*state.files(), *([file] if file else [])}
+    done.lists_all_files = whole or not state.file
+    if done.lists_all_files:
+        done.state, done.files = file, sorted(names)
+    elif file != state.file:
+        before = state.first_files()
+        done.state = file
+        done.files, done.unneeded_files = sorted(names - before), sorted(before - names)
+    return names

@@ -162,7 +162,7 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     assert alone.jobs == len(of_alone), "where all have the second reading nothing is run again"
     executor = Changing(write(tmp_path), first, later=later)
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
         patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         pytest.warns(match="was written into while tasks were begun again"),
@@ -203,7 +203,7 @@ def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other
             (tmp_path / "away").rename(path)
 
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
         patch.object(skipped_files, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         pytest.warns(match=f"does not see {path} as the driver does"),

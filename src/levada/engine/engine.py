@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -52,7 +55,6 @@ from levada.engine.placement.cpu_pinning import processors_of, read_pinning
 from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
 from levada.engine.placement.planning_options import planning_of
 from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
-from levada.engine.python.cleanup import join_all, register_cleanup
 from levada.engine.python.executor_choice import (
     await_up,
     check_surroundings,
@@ -88,6 +90,7 @@ from levada.runtime.publication.publication import Publication
 
 if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
+
 
 NO_SPARK = "none"
 STARTING = "Levada is starting"
@@ -656,3 +659,36 @@ class Engine:
 def _shape_of(query: Query) -> Shape:
     plan = query._query
     return Shape(query.name, plan.form, plan.output, tuple(plan.variables))
+
+
+# The resources of an engine, freed in the right order even if the program does not close it. Then
+# its garbage collection or the end of the process frees them.
+
+
+def register_cleanup(
+    engine: object, temporary: Path | None
+) -> tuple[ExitStack, weakref.finalize[..., object]]:
+    """Returns the stack of resources to free, the last first, and a finalizer that frees them
+    without ``close``. It removes the folder ``temporary`` at the end.
+    """
+    held = ExitStack()
+    if temporary is not None:
+        held.callback(shutil.rmtree, temporary, ignore_errors=True)
+    return held, weakref.finalize(engine, abandon, held)
+
+
+def abandon(held: ExitStack) -> None:
+    """Frees everything. On the loop's thread, where the garbage collector may run, another thread
+    does so, since it waits for the loop.
+    """
+    if threading.current_thread().name == "levada loop":
+        threading.Thread(target=held.close, name="levada close").start()
+    else:
+        held.close()
+
+
+def join_all(threads: Iterable[threading.Thread]) -> None:
+    """Waits for threads, except the calling one."""
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join()

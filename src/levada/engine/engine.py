@@ -187,7 +187,7 @@ class Engine:
         self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may run elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)
         self._registry.guard = cpu_guard
-        self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
+        self._spools = Spools(lasting=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed

@@ -70,7 +70,7 @@ class EpochPacing:
         """
         known, balancing = chosen_of(last), self.balancing
         degrees = PartitionCountPolicy(
-            self.degree, self.cores, executor, clock_ms, balancing=balancing, known=known
+            self.degree, self.cores, executor, clock_ms, balancing=balancing, table_cores=known
         )
         degrees.pace.interval = Interval(self.interval)
         return degrees

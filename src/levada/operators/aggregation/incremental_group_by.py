@@ -254,17 +254,17 @@ def distinct_weights(
     *,
     at: Longs,
     w: npt.NDArray[np.int8],
-    of: Frame,
+    groups: Frame,
 ) -> npt.NDArray[np.int8]:
     """Returns the change of distinct values in ``slot`` for each change of a row. ``at``: rows in
-    order of group and report (-1: no row). ``of``: their groups, as for ``Runs.columns``.
+    order of group and report (-1: no row). ``groups``: their groups, as for ``Runs.columns``.
 
     A row without a value counts for itself.
     """
     there = np.flatnonzero(at >= 0)
     there = there[bind(rows, slot)[at[there]]] if rows.n else there[:0]
     x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
-    k, h = combine(of[col.KEY][there], of[col.CHECK][there], x, y)
+    k, h = combine(groups[col.KEY][there], groups[col.CHECK][there], x, y)
     codes, first = group(k, h)
     order = in_order(codes)
     before = counters.sum_column(
@@ -273,7 +273,7 @@ def distinct_weights(
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])
-    place = of[col.PLACE][there[first]]
+    place = groups[col.PLACE][there[first]]
     kept = Frame(
         {col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: change}, len(first)
     )
@@ -428,7 +428,7 @@ def _weights(
             a.slot,
             at=runs.rows,
             w=runs.w,
-            of=Frame(runs.columns(of)),
+            groups=Frame(runs.columns(of)),
         )
         if distinct
         else runs.w

@@ -128,18 +128,18 @@ def _intervals(reader: Reader, frame: Frame) -> Intervals:
 
 
 def spans(
-    reader: Reader, times: Frame, node: PlanNode, wanted: Wanted | None = None
+    reader: Reader, times: Frame, node: PlanNode, is_chosen: Wanted | None = None
 ) -> tuple[Times, Times]:
     """Returns for each of these rows of a producer when it first counts for some member of a
     reader, and from when on for no member. The end is before the begin if the row never counts.
-    ``wanted``: whether a member wants such a row at all.
+    ``is_chosen``: whether a member wants such a row at all.
     """
     frame, at = _project_along(reader, times, node)
     panes = reader.panes
     s, e = exact_interval(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = s < e
-    if wanted is not None:
-        there &= wanted(at, frame["op"])
+    if is_chosen is not None:
+        there &= is_chosen(at, frame["op"])
     begin, end = np.full(times.n, MAX, np.int64), np.full(times.n, MIN, np.int64)
     np.minimum.at(begin, at[there], s[there])
     np.maximum.at(end, at[there], e[there])

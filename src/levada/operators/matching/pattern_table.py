@@ -252,10 +252,10 @@ def patterns_of(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: DemandedTerms = NOTHING,
+    demanded: DemandedTerms = NOTHING,
 ) -> Patterns | None:
     """Returns the patterns of chosen members of Match, Star and Entailed nodes, or None without
-    patterns. ``wanted``: the terms that relaxed patterns represent.
+    patterns. ``demanded``: the terms that relaxed patterns represent.
 
     Where members are very many, they are processed by columns. The patterns of full nodes are a
     table of their own, which is kept in all versions of the plan as long as these nodes have the
@@ -266,15 +266,15 @@ def patterns_of(
     if large and (lasting := _lasting_patterns(large, seed)).table.n > MOST_COUNTED:
         now = {one.node.id: one.node for one in large}
         small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
-        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
+        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, demanded)
         return _append_lasting(rest, _of_now(lasting, now))
-    if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
-        return _with_terms(nodes, chosen, seed, wanted)
+    if sum(map(len, demanded.lasting.values())) > MOST_COUNTED:
+        return _with_terms(nodes, chosen, seed, demanded)
     if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MAX_COUNTED_MEMBERS:
         many = _build_many(nodes, chosen, seed)
         if many.table.n > MOST_COUNTED:
             return many
-    return _one_by_one(nodes, chosen, seed, wanted.all_as_rest.rest)
+    return _one_by_one(nodes, chosen, seed, demanded.all_as_rest.rest)
 
 
 def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:

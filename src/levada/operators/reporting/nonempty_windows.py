@@ -52,11 +52,11 @@ class NonEmpty:
     postponed_after: Times
 
     @staticmethod
-    def restore(kept: Sequence[Frame], members: int) -> NonEmpty:
+    def restore(frames: Sequence[Frame], members: int) -> NonEmpty:
         """Restores the value from kept frames."""
         held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
         last, until = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
-        for frame in kept:
+        for frame in frames:
             op = frame["op"]
             held[op], last[op] = frame[col.COUNT], frame[col.BEGIN]
             if col.END in frame:  # as was not remembered before

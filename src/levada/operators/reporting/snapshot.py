@@ -196,13 +196,13 @@ def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
     return rows.take(lifetimes.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
 
 
-def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLookup) -> None:
+def remember(node: PlanNode, state: State, key: str, changes: Frame, pool: TermLookup) -> None:
     """Keeps these changes in place of the previous ones, and their texts, which outlive the input
     rows.
     """
     state.replace(key, [])
-    rows = kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)})
-    report_buffer.remember(state, key, rows, _texts(node, kept, pool))
+    rows = changes.with_(**{col.BEGIN: changes["r"], col.END: np.full(changes.n, MAX)})
+    report_buffer.remember(state, key, rows, _texts(node, changes, pool))
 
 
 def _next_reports(

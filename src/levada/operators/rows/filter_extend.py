@@ -120,7 +120,7 @@ def _goes_by_text(expression: Expression) -> bool:
 
 
 def keep_rows(
-    frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
+    frame: Frame, rows: npt.NDArray[np.int64] | None, slots: Sequence[int], layout: Layout
 ) -> Frame:
     """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
     if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
@@ -128,7 +128,7 @@ def keep_rows(
     columns = {
         n: c for n, c in frame.columns.items() if n in ("op", "w", "r", col.PLACE) or col.is_time(n)
     }
-    for i, at in enumerate(kept):
+    for i, at in enumerate(slots):
         columns.update(renumber(frame, at, i, layout.slots[i]))
     return Frame(columns, frame.n)
 

@@ -79,17 +79,19 @@ class IndexedMembers(NamedTuple):
 
 
 def entries(
-    node: PlanNode[s.Pick], asked: IndexedMembers, keys: Sequence[int], number: int, seed: int
+    node: PlanNode[s.Pick], readers: IndexedMembers, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
     """Returns the wants of members of a pick, by these of its keys and a range or a list."""
     known = node.compute_once(identities, seed)
-    bounds, whose = wanted_of(node, number, asked.members)
+    bounds, whose = wanted_of(node, number, readers.members)
     if number < 0:
-        asked = IndexedMembers(asked.members[whose], asked.op[whose], asked.owner[whose])
+        readers = IndexedMembers(readers.members[whose], readers.op[whose], readers.owner[whose])
     parts = []
     for params in product(*(node.step.keys[key].params for key in keys)):
-        terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
-        parts.append(Entries(asked.op, terms, bounds, asked.owner))
+        terms = tuple(
+            [(known[i][0][readers.members], known[i][1][readers.members]) for i in params]
+        )
+        parts.append(Entries(readers.op, terms, bounds, readers.owner))
     return Entries.concat(parts)
 
 

@@ -42,12 +42,12 @@ class KeptTimes:
     """
 
     def __init__(
-        self, state: State, key: str, arrived: Sequence[Frame], w: int, *, counted: bool
+        self, state: State, key: str, arrived: Sequence[Frame], w: int, *, with_counts: bool
     ) -> None:
-        self._state, self._key, self._w, self._counted = state, key, w, counted
+        self._state, self._key, self._w, self._counted = state, key, w, with_counts
         kept = [state.whole(piece) for piece in state.pieces(key)]
-        self._new = fresh_of(kept, arrived, counted=counted)
-        self.seen: EventTimes = times_below([*kept, self._new], w, counted=counted)
+        self._new = fresh_of(kept, arrived, with_counts=with_counts)
+        self.seen: EventTimes = times_below([*kept, self._new], w, with_counts=with_counts)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
         """Keeps the waiting times, and of the times below the watermark those that matter, and the
@@ -74,13 +74,13 @@ class KeptTimes:
         self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
     ) -> list[StatePart]:
         """Writes the remaining loose rows as one more part."""
-        rows = align_frames(loose, counted=self._counted)
+        rows = align_frames(loose, with_counts=self._counted)
         stays = self._is_kept(wanted, rows["ts"])
         rows, gone = rows.where(stays), rows.where(~stays)
         if gone.n and self._counted:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
             left = distinct(np.concatenate([rows["ts"], *there]))
-            rows = align_frames([rows, pass_on_counts(gone, left)], counted=True)
+            rows = align_frames([rows, pass_on_counts(gone, left)], with_counts=True)
         rows = as_sums(rows, self._w)
         return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
 

@@ -53,8 +53,8 @@ class First:
     cut: Longs
 
 
-def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
-    """Returns up to ``wanted`` of the best rows of each part for each of these distinct groups, or
+def first(state: State, key: str, k: Words, h: Words, limits: Longs) -> First | None:
+    """Returns up to ``limits`` of the best rows of each part for each of these distinct groups, or
     None without rows.
     """
     rows, of, piece, cut = [], [], [], []
@@ -64,7 +64,7 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
         directory = state.frame(one, ".dir")
         taken = _take(state, key, one, k[at], h[at])
         left = directory[col.COUNT][places] - taken
-        counts = np.minimum(left, wanted[at])
+        counts = np.minimum(left, limits[at])
         rows.append(state.frame(one).take(ranges(directory[col.AT][places] + taken, counts)))
         of.append(np.repeat(at, counts))
         piece.append(np.full(rows[-1].n, number, np.int64))

@@ -193,10 +193,10 @@ class _New:
         op, place, ts = (fresh.rows[name] for name in ("op", col.PLACE, col.least(0)))
         return _New(of, q, ts, k, h, op[starts], place[starts], starts, base, base + fresh.size)
 
-    def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
+    def instants(self, sequences: Longs, number: Longs) -> tuple[Longs, Bools]:
         """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
-        new = (number > self.base[of]) & (number <= self.top[of])
-        place = np.where(new, self.starts[of] + number - self.base[of] - 1, 0)
+        new = (number > self.base[sequences]) & (number <= self.top[sequences])
+        place = np.where(new, self.starts[sequences] + number - self.base[sequences] - 1, 0)
         return self.lo[place], new
 
 

@@ -25,9 +25,9 @@ from levada.plan.execution.steps import Occur
 Kept = npt.NDArray[np.int64] | None
 
 
-def pick(key: Key, kept: Kept) -> Key:
+def pick(key: Key, rows: Kept) -> Key:
     """Returns the keys of these rows."""
-    return key if kept is None else (key[0][kept], key[1][kept])
+    return key if rows is None else (key[0][rows], key[1][rows])
 
 
 def as_set(frame: Frame, key: Key, whole: Key, old: list[join_state.Run]) -> tuple[Frame, Kept]:

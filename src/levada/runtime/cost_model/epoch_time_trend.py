@@ -17,14 +17,14 @@ from levada.runtime.cost_model.least_squares import Line
 KEEP = 0.8
 
 
-def decay_weight(seen: int, most: float) -> float:
+def decay_weight(measured_epochs: int, most: float) -> float:
     """Returns the weight of the previous epochs when one more is measured. Each epoch counts more
     than those before it, and the mean covers at most ``most`` epochs.
 
     >>> [round(decay_weight(seen, 0.8), 2) for seen in (1, 2, 3, 20)]
     [0.33, 0.5, 0.6, 0.8]
     """
-    return min(seen / (seen + 2), most)
+    return min(measured_epochs / (measured_epochs + 2), most)
 
 
 @dataclass(slots=True)

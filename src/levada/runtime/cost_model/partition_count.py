@@ -53,11 +53,13 @@ MORE, FEWER = 1_000, 10_000
 
 class ExecutorCoreTracker:
     """Decides for one run. ``clock``: of durations, ms. ``always``: act on any difference;
-    otherwise only if the cores differ from those of its last table (``known``).
+    otherwise only if the cores differ from those of its last table (``table_cores``).
     """
 
-    def __init__(self, clock: Callable[[], int], *, always: bool = True, known: int = 0) -> None:
-        self._clock, self._always, self._known = clock, always, known
+    def __init__(
+        self, clock: Callable[[], int], *, always: bool = True, table_cores: int = 0
+    ) -> None:
+        self._clock, self._always, self._known = clock, always, table_cores
         self._seen, self._since = 0, 0
 
     def deal(self, table: GroupTable, cores: int) -> GroupTable | None:
@@ -157,25 +159,25 @@ class PartitionCountModel:
     # until when it rests, and how long
     _rests: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def see(self, seen: EpochSample) -> None:
+    def see(self, sample: EpochSample) -> None:
         """Records an epoch."""
-        if seen.partitions != self._now:
-            self._begin(seen.partitions)
+        if sample.partitions != self._now:
+            self._begin(sample.partitions)
         self._epochs += 1
         self._over += 1
-        self._last, self.judged = seen, None
-        if seen.expected:
-            sums = self.measured.setdefault(seen.partitions, [0, 0.0, 0.0])
-            self.measured[seen.partitions] = [
-                sums[0] + 1, sums[1] + seen.expected, sums[2] + seen.took
+        self._last, self.judged = sample, None
+        if sample.expected:
+            sums = self.measured.setdefault(sample.partitions, [0, 0.0, 0.0])
+            self.measured[sample.partitions] = [
+                sums[0] + 1, sums[1] + sample.expected, sums[2] + sample.took
             ]  # fmt: skip
-        self._usual.add(seen.took / _line(seen.lines, seen.elements))
-        for n, ms in seen.would.items():
+        self._usual.add(sample.took / _line(sample.lines, sample.elements))
+        for n, ms in sample.would.items():
             self.means.setdefault(n, DecayingMean()).add(ms)
         if self._trial is not None and self._trial.decided.partitions != self._now:
             self._trial = None  # the number was chosen elsewhere
         if self._trial is not None:
-            self._judge(self._trial, seen)
+            self._judge(self._trial, sample)
         best = self._better()
         self._streak = self._streak + 1 if best == self._best else 1
         self._best = best
@@ -186,11 +188,11 @@ class PartitionCountModel:
         self._failed, self._usual = None, DecayingMean()
         self.means.clear()
 
-    def _judge(self, trial: _Trial, seen: EpochSample) -> None:
+    def _judge(self, trial: _Trial, sample: EpochSample) -> None:
         if trial.settles:
             trial.settles -= 1
             return
-        trial.off.append(seen.took / (_line(trial.lines, seen.elements) * trial.usual))
+        trial.off.append(sample.took / (_line(trial.lines, sample.elements) * trial.usual))
         if len(trial.off) < JUDGED:
             return
         off, decided = statistics.median(trial.off), trial.decided
@@ -280,13 +282,13 @@ def chosen_of(last: Manifest | None) -> int:
 
 class PartitionCountPolicy:
     """Decides the number of partitions of one run. ``by``: one of the words above. ``cores``: of
-    this machine, if tasks run on it (0: executors report theirs). ``known``: the cores from which
-    the present number was chosen.
+    this machine, if tasks run on it (0: executors report theirs). ``table_cores``: the cores from
+    which the present number was chosen.
     """
 
     def __init__(
         self, by: str, cores: int, executor: Executor, clock: Callable[[], int], *,
-        balancing: Balancing | None = None, known: int = 0,
+        balancing: Balancing | None = None, table_cores: int = 0,
     ) -> None:  # fmt: skip
         self.by, self.pace, self.balancing = by, ParallelismPolicy(cores), balancing
         self.always = by == MODEL or balancing is not None
@@ -296,7 +298,7 @@ class PartitionCountPolicy:
         """The change for the next intention; None if there is none."""
         self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
-        self._following = ExecutorCoreTracker(clock, always=by == CORES, known=known)
+        self._following = ExecutorCoreTracker(clock, always=by == CORES, table_cores=table_cores)
         if balancing is not None:
             balancing.wanted = self._resize_by_model if by == MODEL else None
 

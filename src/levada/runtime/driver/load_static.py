@@ -187,12 +187,12 @@ def _files(setup: str) -> Sequence[StaticFile]:
     return load_setup(setup).static
 
 
-def check_copies(context: EpochContext, plan: Plan, wanted: Sequence[StaticPart]) -> None:
+def check_copies(context: EpochContext, plan: Plan, parts: Sequence[StaticPart]) -> None:
     """Checks the copies in the checkpoint of the parts that an epoch reads. Raises
     ``CheckpointError``.
     """
     of = {reading.sign < 0: reading.files for reading in readings(context, plan)}
-    files = {of[part.before][part.file] for part in wanted if not part.imprint}
+    files = {of[part.before][part.file] for part in parts if not part.imprint}
     for path in sorted({f.path for f in files if f.replaceable}):
         check_copy(Path(path))
 

@@ -93,13 +93,13 @@ class Catalog:
         self.edited: list[QueryPlan] = []
         self.goes_on = False  # a query does, from before the last call
 
-    def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
-        """Sets the streams from the next plan on. ``left``: names of removed streams, also if new
-        streams have them now.
+    def name_streams(self, configs: Sequence[StreamConfig], removed: Collection[str]) -> None:
+        """Sets the streams from the next plan on. ``removed``: names of removed streams, also if
+        new streams have them now.
         """
         self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
-        self._left |= set(left)
+        self._left |= set(removed)
 
     def follow(
         self,

@@ -66,16 +66,16 @@ class SourceCoordinator:
     def follow(
         self,
         configs: Sequence[StreamConfig],
-        left: Collection[str],
+        removed: Collection[str],
         sources: Mapping[str, SplitEnumerator],
     ) -> None:
-        """Sets the streams from the next epoch on. ``left``: names of removed streams. ``sources``:
-        the sources of new streams, already discovered.
+        """Sets the streams from the next epoch on. ``removed``: names of removed streams.
+        ``sources``: the sources of new streams, already discovered.
         """
-        for name in left:
+        for name in removed:
             self.sources.pop(name, None)
             self._logs.pop(name, None)
-        self._heard = {key: since for key, since in self._heard.items() if key[0] not in left}
+        self._heard = {key: since for key, since in self._heard.items() if key[0] not in removed}
         self.configs, self.reused_names = list(configs), frozenset()
         for config in configs:
             if config.name not in self.sources:
@@ -175,13 +175,13 @@ class SourceCoordinator:
         return broken_files, said
 
     def acknowledge_reported_files(
-        self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
+        self, overtaken: Mapping[str, Sequence[str]], deleted: Mapping[str, Sequence[str]]
     ) -> None:
         """Notes that an epoch has reported these files."""
         for name, source in self.sources.items():
             if files := overtaken.get(name, ()):
                 source.overtaken = [file for file in source.overtaken if file not in files]
-            if files := gone.get(name, ()):
+            if files := deleted.get(name, ()):
                 source.gone = [file for file in source.gone if file not in files]
 
     def assign_splits(
@@ -378,12 +378,12 @@ class SourceCoordinator:
         references: Sequence[AnyReference],
         positions: Positions,
         now: int,
-        beside: Mapping[str, Collection[str]],
+        related_streams: Mapping[str, Collection[str]],
     ) -> Silence:
         """Returns the idle sources: streams (as partition "") and partitions without input for
         longer than the ``idle`` of the stream. Exempt is the last active one in its group, unless
-        the group has a heartbeat. A group is the partitions of a stream, or the streams ``beside``
-        one, which share a query with it. ``now``: by the clock of durations.
+        the group has a heartbeat. A group is the partitions of a stream, or ``related_streams``,
+        which share a query with it. ``now``: by the clock of durations.
 
         The others became idle while that one was active, so they follow it. This also holds if an
         epoch took so long that all of them are found idle at once.
@@ -418,7 +418,9 @@ class SourceCoordinator:
             for ever.
             """
             since = self._heard[stream, ""]
-            return any(spoke.get((other, ""), MAX) > since for other in beside.get(stream, ()))
+            return any(
+                spoke.get((other, ""), MAX) > since for other in related_streams.get(stream, ())
+            )
 
         return frozenset(key for key in silent if key[1] or follows(key[0]))
 

@@ -81,13 +81,13 @@ class Spool(Protocol):
 
 
 class Spools:
-    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: the object
+    """The spools of an engine. ``lasting``: its checkpoint outlives it. ``elsewhere``: the object
     store of the checkpoint, on which spools are not kept.
     """
 
-    def __init__(self, *, kept: bool = False, elsewhere: str = "") -> None:
+    def __init__(self, *, lasting: bool = False, elsewhere: str = "") -> None:
         self._all: list[Spool] = []
-        self._kept, self._elsewhere = kept, elsewhere
+        self._kept, self._elsewhere = lasting, elsewhere
 
     def config_of(
         self,

@@ -173,12 +173,12 @@ class StaticGraphs:
             self._stamps[file.copied_from] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
-    def sweep(self, kept: Collection[StaticFile], reign: Leadership) -> None:
-        """Deletes the copies that are neither in use nor ``kept``. Raises an error if another
+    def sweep(self, needed: Collection[StaticFile], reign: Leadership) -> None:
+        """Deletes the copies that are neither in use nor ``needed``. Raises an error if another
         engine leads.
         """
         with self._lock:
-            named = {f.path for f in (*self.files, *kept)}
+            named = {f.path for f in (*self.files, *needed)}
             copies = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
             reign.check()
             for path in copies:

@@ -201,14 +201,16 @@ class Publication:
         self.index, self._forgets = index, False
         self.checkpoint.indexed = index.newest
 
-    def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
+    def publish(
+        self, manifest: Manifest, *, in_background: bool = False
+    ) -> Callable[[], None] | None:
         """Publishes all results of an epoch, and those that were held back until it. Returns the
-        remaining work if it may run ``beside`` the next epoch and is worth it; any one thread may
-        do it.
+        remaining work if it may run ``in_background``, beside the next epoch, and is worth it; any
+        one thread may do it.
         """
         if manifest.epoch > self._before:
             self.totals.add(manifest.counts)
-        waits = beside and self._can_wait(manifest)
+        waits = in_background and self._can_wait(manifest)
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
             rest()
@@ -299,13 +301,13 @@ class Publication:
             publish_batch(self.files[query.name], query, epoch, batch)
 
     def _batches(
-        self, manifest: Manifest, wanted: Container[str] | None = None
+        self, manifest: Manifest, query_names: Container[str] | None = None
     ) -> Iterator[tuple[int, QueryPlan, Batch]]:
         """Reads the results that are due, one batch a query."""
         return merge_epochs(
             (held.epoch, query, batch)
             for held in manifest.results_to_publish
-            for query, batch in self.read(held, wanted)
+            for query, batch in self.read(held, query_names)
         )
 
     def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
@@ -378,14 +380,14 @@ class Publication:
             yield empty_batch(query, times)
 
     def read(
-        self, epoch: UnpublishedResults | PublishedEpoch, wanted: Container[str] | None = None
+        self, epoch: UnpublishedResults | PublishedEpoch, query_names: Container[str] | None = None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
         """Returns the batches of an epoch (None: of all queries), with the empty reports that are
         shown.
         """
         if epoch.segments or epoch.shown_reports:
             plan = self.checkpoint.load_plan(epoch.plan)
-            yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
+            yield from read_epoch(str(self.checkpoint.root), plan, epoch, query_names)
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
         inside = self.letters.absolute() == self.checkpoint.root

@@ -297,14 +297,14 @@ def hold(
         manifest.waiting_results = waiting
 
 
-def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
+def is_due(unpublished: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
     """Whether to publish the held results now; also if the clock has gone back before their
     time.
     """
-    if not held:
+    if not unpublished:
         return False
-    age = wall - held[0].wall_ms
-    return age < 0 or due(sum(h.segment_bytes for h in held), age)
+    age = wall - unpublished[0].wall_ms
+    return age < 0 or due(sum(h.segment_bytes for h in unpublished), age)
 
 
 def oldest(manifest: Manifest) -> int:

@@ -101,7 +101,7 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
     )
 
 
-def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Doubles]:
+def matrices(names: Sequence[str], timings: dict[str, Timed]) -> tuple[Doubles, Doubles]:
     """Returns latencies in ns and bandwidths in bytes/s, from row to column, from the readers'
     times.
     """
@@ -109,7 +109,7 @@ def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Dou
     latency, bandwidth = np.zeros((n, n)), np.zeros((n, n))
     for j, reader in enumerate(names):
         for i, sender in enumerate(names):
-            latency[i, j], bandwidth[i, j] = _figures(seen[reader].came[sender])
+            latency[i, j], bandwidth[i, j] = _figures(timings[reader].came[sender])
     np.fill_diagonal(latency, 0.0)
     return np.round(latency), bandwidth
 

@@ -146,7 +146,7 @@ def count_accounted(
 def apply_message_headers(
     content: Elements | Tuples,
     messages: Messages | None,
-    beside: MessageHeaders,
+    headers: MessageHeaders,
     *,
     wall: int,
     ahead: int,
@@ -154,12 +154,12 @@ def apply_message_headers(
     """Adds unreadable offsets and headers to the dead letters. Returns the watermark that the
     producer declares (MIN: none), if it is at most ``ahead`` of the clock.
     """
-    for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
+    for offset, reason in (*(messages.lost if messages is not None else ()), *headers.wrong):
         content.dead.append(Dead(offset, reason, ""))
-    if beside.complete > wall + ahead:
-        content.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
+    if headers.complete > wall + ahead:
+        content.dead.append(Dead(headers.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
         return MIN
-    return beside.complete
+    return headers.complete
 
 
 # Reads the results of a query as the triples of a derived stream: the part of tasks.

@@ -406,7 +406,7 @@ class StageTask:
         known: dict[int, EventTimes] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             fresh, w = self.times.frames_of(i), int(self.progress.new[i])
-            times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
+            times = KeptTimes(self.state, f"times.{i}", fresh, w, with_counts=i in counted)
             known[i] = times.seen
             if fresh or self.progress.has_moved:
                 times.keep(self._matter(i, times.seen))
@@ -582,13 +582,13 @@ class MemoryMeter:
         """Notes the input of a node, which no longer waits and is held until the node is done."""
         self.input_bytes = _bytes(frames) if self.memory.bytes else 0
 
-    def see(self, frames: Iterable[Frame], beside: int, whose: str) -> None:
+    def see(self, frames: Iterable[Frame], other_bytes: int, whose: str) -> None:
         """Measures the present bytes. ``whose``: the node of the last output. Raises
         ``OverMemoryError``.
         """
         if not self.memory.bytes:
             return
-        now = self.input_bytes + beside + _bytes(frames)
+        now = self.input_bytes + other_bytes + _bytes(frames)
         self.peak = max(self.peak, now)
         if now > self.memory.most:
             raise self._memory_error(now, whose)

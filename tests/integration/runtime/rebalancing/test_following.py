@@ -117,7 +117,7 @@ def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
 def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None:
     """Then all of them are used, until it is known again what is best."""
     cores, now = 4, 0
-    follow = ExecutorCoreTracker(lambda: now, always=False, known=4)
+    follow = ExecutorCoreTracker(lambda: now, always=False, table_cores=4)
     table = deal_round_robin(64, 1)
     assert follow.deal(table, cores) is None
     now = FEWER

@@ -220,10 +220,10 @@ class Cells:
     owners: tuple[Longs, Longs]
 
     @staticmethod
-    def ancestors_of(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
+    def ancestors_of(wanting: CellIndex, leaf: Longs, other_key: Longs) -> Cells:
         """Returns the ancestors of slices (see ``Nodes.over``)."""
         index = wanting.index
-        nodes = Nodes.ancestors_of(index, leaf, beside)
+        nodes = Nodes.ancestors_of(index, leaf, other_key)
         first = index.offsets[nodes.nodes]
         counts = index.offsets[nodes.nodes + 1] - first
         owner = index.owner[index.of[ranges(first, counts)]]

@@ -39,8 +39,8 @@ class Nodes:
     nodes: Longs
 
     @staticmethod
-    def ancestors_of(index: Index, leaf: Longs, beside: Longs) -> Nodes:
-        """Returns the ancestors of slices, by their leaves and by ``beside``, the other key of
+    def ancestors_of(index: Index, leaf: Longs, other_key: Longs) -> Nodes:
+        """Returns the ancestors of slices, by their leaves and by ``other_key``, the other key of
         slices. Slices in the order of both are the cheapest.
         """
         inner = np.flatnonzero(np.diff(index.offsets))
@@ -56,8 +56,8 @@ class Nodes:
             node = node >> 1
             if not len(node) or int(node.max()) < max(least, 1):
                 break
-            codes, first = _number_pairs(beside, node)
-            node, at, beside = node[first], at[first], beside[first]
+            codes, first = _number_pairs(other_key, node)
+            node, at, other_key = node[first], at[first], other_key[first]
         return Nodes(tuple(levels), np.concatenate(slices), np.concatenate(nodes))
 
     def partials(self, slices: Columns, merge: Merge) -> Columns:

@@ -77,10 +77,10 @@ def mix_words(k: Words, h: Words) -> tuple[Words, Words]:
     return combine(one, one, k, h)
 
 
-def sum_words(of: Longs, count: int, words: Words) -> Words:
+def sum_words(numbers: Longs, count: int, words: Words) -> Words:
     """The sums of words by number."""
     total = np.zeros(count, np.uint64)
-    np.add.at(total, of, words)
+    np.add.at(total, numbers, words)
     return total
 
 

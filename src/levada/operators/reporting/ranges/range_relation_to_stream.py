@@ -118,16 +118,16 @@ def entries(rows: Frame) -> Frame:
     return concat([ends, before.where(again)])
 
 
-def remember(state: State, key: str, new: Frame | None, reach: int, made: int) -> None:
+def remember(state: State, key: str, new: Frame | None, reach: int, report: int) -> None:
     """Appends entries as a piece in order of key and time; drops pieces of which all have passed
-    for ranges up to ``reach`` (ms) at the report ``made``, puts younger ones together.
+    for ranges up to ``reach`` (ms) at the report ``report``, puts younger ones together.
     """
-    pieces = [p for p in state.pieces(key) if p.dead > made]
+    pieces = [p for p in state.pieces(key) if p.dead > report]
     if new is not None and new.n:
         pieces.append(_put(state, new, reach))
     if (start := due_together(pieces)) < len(pieces):
         every = concat([state.whole(p) for p in pieces[start:]])
-        left = every.where(every[TIME] > made - reach)
+        left = every.where(every[TIME] > report - reach)
         pieces = [*pieces[:start], *([_put(state, left, reach)] if left.n else [])]
     state.replace(key, pieces)
 

@@ -95,10 +95,10 @@ def best_values(
         .with_(**{col.GROUP: of, col.COUNT: np.zeros(len(there), np.int64)})
     )
     leaving = np.bincount(of[w < 0], minlength=runs.groups)
-    wanted = np.full(runs.groups, _FIRST, np.int64)
+    limits = np.full(runs.groups, _FIRST, np.int64)
     while True:
         values = _values(
-            ordered_counts.first(state, key, runs.k, runs.h, wanted),
+            ordered_counts.first(state, key, runs.k, runs.h, limits),
             new,
             runs.groups,
             spec.function,
@@ -107,7 +107,7 @@ def best_values(
         enough = values.groups_with_remaining(w)
         if enough.all():
             break
-        wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
+        limits = np.where(enough, limits, np.maximum(2 * limits, leaving + 1))
     at = np.full(len(runs.rows), -1, np.int64)
     at[there] = values.place
     before, after = running_best(
@@ -151,12 +151,12 @@ def _values(
     places = place[codes]
     rows = distinct.take(order)
     starts = np.searchsorted(rows[col.GROUP], np.arange(groups + 1))
-    sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
+    certain, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
     if stored is not None:  # of what is below the last that was read of a piece, the piece has more
         cut = stored.of[stored.cut]
-        np.maximum.at(sure, cut, places[stored.cut])
+        np.maximum.at(certain, cut, places[stored.cut])
         whole[cut] = False
-    return _Values(rows, base[order], starts, stored, places[:n], places[n:], sure, whole)
+    return _Values(rows, base[order], starts, stored, places[:n], places[n:], certain, whole)
 
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:

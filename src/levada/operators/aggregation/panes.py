@@ -73,8 +73,8 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
             parts = [some for part in parts if (some := calendar.keep_counting_rows(part)).n]
         sums = apart.sums(slices)
         if slices and not parts:
-            made = [_of_slices(node, each, pool) for each in sums]
-            out = concat(made) if made else None
+            outputs = [_of_slices(node, each, pool) for each in sums]
+            out = concat(outputs) if outputs else None
         else:
             parts += [each.copy_to_reports(each.parts) for each in sums]
             out = _by_ranges(node, parts, calendar, env)
@@ -101,8 +101,8 @@ def _by_ranges(
     range_rows = (
         (rows for _, rows in apart) if some else iter([[]])
     )  # without GROUP BY nothing is a row
-    made = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in range_rows)
-    there = [frame for frame in made if frame is not None]
+    outputs = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in range_rows)
+    there = [frame for frame in outputs if frame is not None]
     return concat(there) if there else None
 
 

@@ -258,17 +258,19 @@ def slice_for_readers(
     """Returns a producer's rows as partials for readers that want the same groups of them. Returns
     None if the slices are more than ``most`` of the rows that would be folded one by one.
     """
-    matched, leaf, wanted = None, None, float(out.n)
+    matched, leaf, reader_rows = None, None, float(out.n)
     if readers.form is not None:
         if (matched := match_conditions(readers, out, pool)) is None:
             return None
         there = matched.leaf >= 0
         out, leaf = out.where(there), matched.leaf[there]
-        wanted = float(matched.wanting.owners[leaf].sum())
-        if not wanted:
+        reader_rows = float(matched.wanting.owners[leaf].sum())
+        if not reader_rows:
             return Sliced(readers.readers, iter(()))
     kept = tuple([reader for reader in readers.readers if reader.kept])
-    whole = max(wanted, float(readers.keeping[out["op"]].sum()) if kept and leaf is None else 0.0)
+    whole = max(
+        reader_rows, float(readers.keeping[out["op"]].sum()) if kept and leaf is None else 0.0
+    )
     slices = _slices(readers, out, leaf, int(most * whole))
     if slices is None:
         return None
@@ -276,7 +278,7 @@ def slice_for_readers(
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
         cells = Cells.ancestors_of(matched.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
-    served = readers.readers if len(slices.first) <= int(most * wanted) else kept
+    served = readers.readers if len(slices.first) <= int(most * reader_rows) else kept
     return Sliced(served, _partials(served, _Folded(node, slices, pool)))
 
 

@@ -302,7 +302,7 @@ def _with_terms(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: DemandedTerms,
+    demanded: DemandedTerms,
 ) -> Patterns | None:
     """The patterns of terms that last, and all others."""
     lifted = {
@@ -310,16 +310,16 @@ def _with_terms(
         for n, c in zip(nodes, chosen, strict=True)
         if (m := n.as_step(s.Match)) is not None and m.step.lifted and c.any()
     }
-    rest = _one_by_one(nodes, chosen, seed, wanted.rest)
+    rest = _one_by_one(nodes, chosen, seed, demanded.rest)
     if not lifted:
         return rest
     first, _ = next(iter(lifted.values()))
-    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
+    follows = (demanded.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
     lasting = first.compute_once_at(
         f"terms {seed}",
         follows,
         lambda: _one_by_one(
-            [m for m, _ in lifted.values()], [c for _, c in lifted.values()], seed, wanted.lasting
+            [m for m, _ in lifted.values()], [c for _, c in lifted.values()], seed, demanded.lasting
         ),
     )
     if lasting is None:
@@ -339,7 +339,7 @@ def _one_by_one(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Terms,
+    demanded: Terms,
 ) -> Patterns | None:
     """The patterns of chosen members, one after the other."""
     index: Index = {}
@@ -354,7 +354,7 @@ def _one_by_one(
         of: list[list[int]] = [[] for _ in legs]
         members: list[int] = []
         for m in np.flatnonzero(mask).tolist():
-            for constants in _constants(node, m, wanted):
+            for constants in _constants(node, m, demanded):
                 members.append(m)
                 for leg, positions in enumerate(legs):
                     pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
@@ -421,7 +421,7 @@ def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
     return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
 
 
-def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str | None]]:
+def _constants(node: PlanNode, member: int, demanded: Terms) -> Iterator[list[str | None]]:
     """Returns the texts of the constants of a member's patterns: once, or for each term that a
     relaxed pattern represents.
     """
@@ -430,7 +430,7 @@ def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str 
     if match is None or not match.step.lifted:
         yield constants
         return
-    for terms in wanted.get((node.id, member), ()):
+    for terms in demanded.get((node.id, member), ()):
         for at, term in zip(match.step.lifted, terms, strict=True):
             constants[at] = str(term)
         yield constants

@@ -131,7 +131,7 @@ class CompensationRouter:
         need.
         """
         target, shares = self.plan.nodes[consumer.node], sharing_demand_of(self.plan)
-        join, made, kept = (
+        join, count, kept = (
             target.as_step(s.Join),
             target.as_step(s.Occur),
             target.as_step(s.RelaxedStream),
@@ -144,8 +144,8 @@ class CompensationRouter:
             wanted_rows = drop_unwanted(join, consumer.input, frame, shares, self.pool)
             self.met.add_input(join.id, wanted_rows["op"])
             return wanted_rows
-        if made is not None and made.step.relaxed:
-            return drop_unwanted(made, consumer.input, frame, shares, self.pool)
+        if count is not None and count.step.relaxed:
+            return drop_unwanted(count, consumer.input, frame, shares, self.pool)
         if kept is None:
             return frame
         wanted_rows = drop_unwanted(kept, 0, frame, shares, self.pool)

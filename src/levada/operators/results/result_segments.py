@@ -135,9 +135,9 @@ def timed_statements(
     rows, skipped = concat(list(frames.values())), sum(frames[n].n for n in before if n in frames)
     texts = _texts(plan.nodes[query.node].layout, rows, pool)
     parts = {name: part[skipped:] for name, part in _parts(query, rows["r"], texts).items()}
-    made = triples(rows["r"][skipped:], query.template, parts)
+    statements = triples(rows["r"][skipped:], query.template, parts)
     return join_lines(
-        made.select(
+        statements.select(
             pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
         ).to_series()
     )
@@ -279,8 +279,8 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     """
     if not len(times):
         return batch
-    due, made = distinct(times), distinct(batch.report)
-    empty = due[~in_sorted(made, due)]
+    due, nonempty = distinct(times), distinct(batch.report)
+    empty = due[~in_sorted(nonempty, due)]
     if not len(empty):
         return batch
     if batch.form is not Form.ASK:

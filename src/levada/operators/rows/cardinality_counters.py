@@ -121,8 +121,8 @@ class SharedJoinCounters:
     def close(self, node: int) -> None:
         """Ends the counting of a join's rows, after all picks have taken theirs."""
         if node in self._wanted:
-            rows, wanted = self._wanted.pop(node)
-            self._add(node, WANTED, rows["op"][wanted])
+            rows, wanted_rows = self._wanted.pop(node)
+            self._add(node, WANTED, rows["op"][wanted_rows])
 
     def snapshot(self) -> dict[str, list[int]]:
         """The counts, by node and member as a text."""

@@ -104,11 +104,11 @@ class Form:
         """Returns the wants, by keys and the range on this axis."""
         joined = self.of
         owner = np.arange(self.first, self.first + len(joined.members))
-        asked = IndexedMembers(
+        indexed = IndexedMembers(
             joined.members.astype(np.int32), joined.node_members.astype(np.int32), owner
         )
         number = 0 if axis is None else self.ranges[axis]
-        return entries(joined.pick, asked, list(self.keys.values()), number, seed)
+        return entries(joined.pick, indexed, list(self.keys.values()), number, seed)
 
     def follows(self, axis: RangeKey | None) -> tuple[Any, ...]:
         """All that its entries follow from."""

@@ -130,8 +130,8 @@ class _Blocks:
             self._check(start + size * rows.astype(np.int64))
 
     def _check(self, at: Longs) -> None:
-        asked = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0
-        blocks = (asked & ~self._seen).nonzero()[0]
+        read_blocks = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0
+        blocks = (read_blocks & ~self._seen).nonzero()[0]
         if len(blocks):
             starts = blocks << BLOCK
             sizes = np.minimum(len(self._data) - starts, 1 << BLOCK)

@@ -34,10 +34,10 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     places: list[Longs] = []
     rows: list[Frame] = []
     order = in_order(k)  # looked up in order, neighbours in memory come one after the other
-    wanted = k[order]
+    keys = k[order]
     for piece in state.pieces(key):
         kept = state.frame(piece)
-        first, counts = spans_of(kept[col.KEY], wanted)
+        first, counts = spans_of(kept[col.KEY], keys)
         of = np.repeat(order, counts)
         at = ranges(first, counts)
         same = kept[col.CHECK][at] == h[of]

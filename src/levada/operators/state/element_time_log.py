@@ -55,27 +55,27 @@ class KeptTimes:
         """
         matters = matters.copy()
         matters[-1:] = True
-        wanted = self.seen.ts[matters]
+        needed = self.seen.ts[matters]
         pieces: list[StatePart] = []
         loose = [self._new]
         for piece in self._state.pieces(self._key):
             rows = self._state.frame(piece)
-            if 2 * np.count_nonzero(self._is_kept(wanted, rows["ts"])) >= rows.n:
+            if 2 * np.count_nonzero(self._is_kept(needed, rows["ts"])) >= rows.n:
                 pieces.append(piece)
             else:
                 loose.append(rows)
-        pieces = self._append(pieces, loose, wanted)
+        pieces = self._append(pieces, loose, needed)
         if (first := _first_to_merge(pieces)) < len(pieces) - 1:
             frames = [self._state.frame(piece) for piece in pieces[first:]]
-            pieces = self._append(pieces[:first], frames, wanted)
+            pieces = self._append(pieces[:first], frames, needed)
         self._state.replace(self._key, pieces)
 
     def _append(
-        self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
+        self, pieces: list[StatePart], loose: Sequence[Frame], needed: Times
     ) -> list[StatePart]:
         """Writes the remaining loose rows as one more part."""
         rows = align_frames(loose, with_counts=self._counted)
-        stays = self._is_kept(wanted, rows["ts"])
+        stays = self._is_kept(needed, rows["ts"])
         rows, gone = rows.where(stays), rows.where(~stays)
         if gone.n and self._counted:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
@@ -84,8 +84,8 @@ class KeptTimes:
         rows = as_sums(rows, self._w)
         return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
 
-    def _is_kept(self, wanted: Times, ts: Times) -> npt.NDArray[np.bool_]:
-        stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(wanted, ts)
+    def _is_kept(self, needed: Times, ts: Times) -> npt.NDArray[np.bool_]:
+        stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(needed, ts)
         return stays
 
 

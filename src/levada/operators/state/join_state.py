@@ -315,21 +315,21 @@ def restrict_run(state: State, piece: StatePart, lookup_keys: LookupKeys | None)
     groups = state.groups(piece)
     if groups is None or lookup_keys is None:
         return open_(state, piece)
-    asked = _lookup_keys(piece, groups, lookup_keys)
-    if not len(asked):
+    keys = _lookup_keys(piece, groups, lookup_keys)
+    if not len(keys):
         return None
-    few = piece.rows <= MAX_WHOLE_RUN_ROWS or piece.rows < MAX_ROWS_PER_KEY * len(asked)
+    few = piece.rows <= MAX_WHOLE_RUN_ROWS or piece.rows < MAX_ROWS_PER_KEY * len(keys)
     if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
-    rows = _rows(state, piece, asked)
+    rows = _rows(state, piece, keys)
     return replace(build_run(rows), is_part=True) if rows.n else None
 
 
 def _lookup_keys(piece: StatePart, groups: Bools, lookup_keys: LookupKeys) -> Words:
     """The keys that are looked up in a run, without the bits of its range, in order."""
     range_ = range_of(piece)
-    asked = lookup_keys.distinct_keys(piece.kept, groups)
-    return range_.rest(asked[range_.contains(asked)]) if range_.depth else asked
+    keys = lookup_keys.distinct_keys(piece.kept, groups)
+    return range_.rest(keys[range_.contains(keys)]) if range_.depth else keys
 
 
 def _share(state: State, piece: StatePart, groups: Bools) -> float:
@@ -339,14 +339,14 @@ def _share(state: State, piece: StatePart, groups: Bools) -> float:
     return np.count_nonzero(groups[state.lazy_frame(piece).take(col.PLACE, at)]) / len(at)
 
 
-def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
+def _rows(state: State, piece: StatePart, lookup: Words) -> Frame:
     """Returns the rows of a run that have one of these keys, in their order, with their #
     columns.
     """
     keys, rows = state.lazy_frame(piece, ".key"), state.lazy_frame(piece)
-    places = _places(state, piece, asked)
+    places = _places(state, piece, lookup)
     k = keys.take(col.KEY, places)
-    places = places[np.isin(k, asked)]
+    places = places[np.isin(k, lookup)]
     at = keys.take(col.ORDER, places).astype(np.int64)
     order = np.argsort(at, kind="stable")
     at, places = at[order], places[order]
@@ -358,10 +358,10 @@ def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
     return state.rows_of_partition(piece, Frame(columns, len(at)))
 
 
-def _places(state: State, piece: StatePart, asked: Words) -> Longs:
+def _places(state: State, piece: StatePart, keys: Words) -> Longs:
     """The places of the buckets in which these keys would be; they are distinct and in order."""
     directory = state.lazy_frame(piece, ".dir")
-    bucket = (asked >> np.uint64(64 - piece.bits)).astype(np.int64)
+    bucket = (keys >> np.uint64(64 - piece.bits)).astype(np.int64)
     bucket = bucket[np.append(True, bucket[1:] != bucket[:-1])]
     low, high = (directory.take("d", at).astype(np.int64) for at in (bucket, bucket + 1))
     return ranges(low, high - low)

@@ -96,10 +96,10 @@ def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
 
 def _remember(state: State, terms: Terms) -> Terms:
     """The terms that some row in state has."""
-    wanted = np.zeros(len(terms) + 1, np.bool_)  # the last place takes what is not among them
+    needed = np.zeros(len(terms) + 1, np.bool_)  # the last place takes what is not among them
     for x, y in _identities(state):
-        wanted[terms.find(x, y)] = True
-    return terms.pick(terms.x[wanted[:-1]], terms.y[wanted[:-1]])
+        needed[terms.find(x, y)] = True
+    return terms.pick(terms.x[needed[:-1]], terms.y[needed[:-1]])
 
 
 def _identities(state: State) -> Iterator[tuple[Words, Words]]:

@@ -84,8 +84,8 @@ def relaxed_static(
     old = concat(there)
     kept = node.alive[old["op"]]
     if env.shares is not None:
-        wanted = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
-        kept = kept if wanted is None else kept & wanted
+        demand = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
+        kept = kept if demand is None else kept & demand
     few = 2 * np.count_nonzero(kept) < old.n
     old = old.where(kept) if few else old
     both = concat([old, rows.select(old.columns)])
@@ -143,8 +143,8 @@ def _arriving_rows(
 
 def arranged_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
-    made = list(arranged_join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(arranged_join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -232,9 +232,9 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> join
     )
     if key is not None:
         rest = join_state.with_run_columns(frame.select(("op", col.PLACE)), key, start, end, whole)
-        seen = replace(run, rows=rest) if met is key else join_state.build_run(rest)
+        new_run = replace(run, rows=rest) if met is key else join_state.build_run(rest)
         join_state.insert(
-            env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
+            env.state, _side(node, at), new_run, longest(node), horizon=horizons.next,
             ends=by_weight(table), alive=node.alive,
         )  # fmt: skip
     return run

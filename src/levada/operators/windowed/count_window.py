@@ -356,8 +356,8 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: OperatorContext) -> Fr
     for position, slot in enumerate(step.positions):
         x, y = frame[col.x(position)], frame[col.y(position)]
         if slot < 0:
-            wanted = constants[frame["op"], position]
-            keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
+            constant = constants[frame["op"], position]
+            keep &= (x == constant[:, 0]) & (y == constant[:, 1])
         elif slot in first:
             keep &= (x == frame[col.x(first[slot])]) & (y == frame[col.y(first[slot])])
         else:
@@ -420,17 +420,17 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Fr
     fresh = [] if rows is None else [_counting_rows(node, rows)]
     parts = [*begin.take_below(came.top + 1), *fresh]
     going = end.take_below(came.top + 1)
-    made = [_end_rows(node, part, came) for part in going]
+    outputs = [_end_rows(node, part, came) for part in going]
     if parts:
         both = concat(parts)
         coming = both.where(both[col.NUMBER] <= came.top)
         later = both.where(both[col.NUMBER] > came.top)
-        made.append(_begin_rows(node, coming, came))
+        outputs.append(_begin_rows(node, coming, came))
         begin.add(later)
         stays = coming.with_(**{col.NUMBER: coming[col.END]})
         stays = stays.where(stays[col.NUMBER] > came.top)
         end.add(stays)
-    out = concat(made) if made else None
+    out = concat(outputs) if outputs else None
     return out if out is not None and out.n else None
 
 

@@ -53,8 +53,8 @@ class _SequenceRows:
 
 def last_rows(node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The pairs that new rows make."""
-    made = list(recent_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(recent_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def recent_in_pieces(

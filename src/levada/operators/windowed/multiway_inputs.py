@@ -87,8 +87,8 @@ def inputs_of(
     sides = []
     for i, arrived in enumerate(came):
         meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
-        wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-        sides.append(_input(node, env, i, arrived, horizons, wanted=wanted))
+        lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
+        sides.append(_input(node, env, i, arrived, horizons, lookup_keys=lookup_keys))
     return sides
 
 
@@ -104,10 +104,10 @@ def _arrived_rows(
 
 def _input(
     node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, came: tuple[Frame, r.Key],
-    horizons: join_state.Horizons, *, wanted: LookupKeys,
+    horizons: join_state.Horizons, *, lookup_keys: LookupKeys,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
-    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, all_of_it, old)

@@ -185,8 +185,8 @@ class Leg(NamedTuple):
 
 def replicated_join(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(linked_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(linked_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:

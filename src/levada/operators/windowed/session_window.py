@@ -71,7 +71,7 @@ def _times(node: PlanNode, number: int, element_times: ElementTimes) -> Times:
 def _first_alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
     """For each schedule the first that says the same."""
     return node.schedules.families.first_equal(
-        {stream: seen.ts for stream, seen in element_times.items()}
+        {stream: times.ts for stream, times in element_times.items()}
     )
 
 

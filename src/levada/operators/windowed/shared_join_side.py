@@ -126,8 +126,8 @@ class SideProbe:
 
 def stream_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
-    made = list(stream_join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(stream_join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -218,19 +218,22 @@ def _probe_side(node: Join, at: int, frame: Frame | None, env: OperatorContext) 
     below = node.inputs[step.arranged]
     arrived = env.arrived.get(below)
     come = [] if arrived is None else [_as_join_input(node, arrived)]
-    wanted = [(run.rows[col.KEY], run.rows) for run in come]
+    keyed_rows = [(run.rows[col.KEY], run.rows) for run in come]
     if frame is not None and not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if frame is None or not frame.n:
         if not come:  # of both sides only rows of members that are gone
             return SideProbe(None, (), (), ())
         return SideProbe(
-            None, join_state.live_runs(state, _side(node, at), now, LookupKeys(wanted)), (), come
+            None,
+            join_state.live_runs(state, _side(node, at), now, LookupKeys(keyed_rows)),
+            (),
+            come,
         )
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)
     mine = [(key[0], frame)]
-    met = LookupKeys([*wanted, *mine] if step.raw[at] else wanted)
+    met = LookupKeys([*keyed_rows, *mine] if step.raw[at] else keyed_rows)
     old = join_state.live_runs(state, _side(node, at), now, met)
     there = join_state.runs_before(state, f"{below}.0", now, LookupKeys(mine))
     new = _new_run(node, at, frame, key, old, env=env)

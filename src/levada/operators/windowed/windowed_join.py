@@ -78,8 +78,8 @@ class Side:
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -138,8 +138,8 @@ def _side(
     """One input: its occurrences if it is raw, its runs as far as they are met."""
     (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
     meet = came if raw else [came[1 - i]]
-    wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
@@ -356,9 +356,9 @@ def _counting_rows(node: PlanNode[s.Join], joined: Frame) -> Frame:
     rows, layout = show_hidden_rows(node, joined), node.layout
     if node.step.relaxed and _may_outlast_picks(node):
         # an earlier coming that hides a row as long as the longest window may hide it from nobody
-        seen = [(rows[col.earlier(j)], rows[col.least(j)])
+        spans = [(rows[col.earlier(j)], rows[col.least(j)])
                 for j, span in enumerate(layout.windows) if span.prev]  # fmt: skip
-        keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in seen)], axis=0)
+        keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in spans)], axis=0)
         bare = tuple([span._replace(prev=False) for span in layout.windows])
         rows, joined, layout = rows.where(keep), joined.where(keep), layout._replace(windows=bare)
     start, end = exact_interval(rows, layout, node.windows)

@@ -90,9 +90,9 @@ def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None
     order = np.argsort(at, kind="stable")
     at = at[order]
     slope = np.cumsum(np.concatenate([rate, -rate])[order])
-    made = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
+    cumulative = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
     first, last = int(at[0]), int(at[-1]) - 1
-    until = max(int(np.interp(most // 2, made, at)), first + longest)
+    until = max(int(np.interp(most // 2, cumulative, at)), first + longest)
     if until < last:
         raise ManyReportsError(
             f"An epoch would make more than {most:,} reports of rows.",
@@ -137,9 +137,9 @@ def check_listed(times: Times, at: Longs, rows: int) -> None:
     if at.sum() <= most:
         return
     order = np.argsort(times, kind="stable")
-    times, made = times[order], np.cumsum(at[order])
+    times, report_counts = times[order], np.cumsum(at[order])
     first, last = int(times[0]), int(times[-1])
-    until = max(int(times[np.searchsorted(made, most // 2)]), first + 1)
+    until = max(int(times[np.searchsorted(report_counts, most // 2)]), first + 1)
     if until < last:
         raise ManyReportsError(
             f"An epoch would make more than {most:,} reports of rows.",

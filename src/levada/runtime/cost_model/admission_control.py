@@ -138,8 +138,8 @@ class Admission:
         if ways:
             self._compare(took, min(w.fixed + w.each * elements for w in ways) + beside)
             most = min((w.most for w in ways if w.most >= elements), default=0)
-            seen = min(elements * self.budget / max(took, 1.0), most)
-            self._decide([self._whole(way) for way in ways], int(seen))
+            elements_in_time = min(elements * self.budget / max(took, 1.0), most)
+            self._decide([self._whole(way) for way in ways], int(elements_in_time))
 
     def _compare(self, took: float, expected: float) -> None:
         off = min(took / max(expected, 1.0), MOST_OFF)
@@ -160,13 +160,13 @@ class Admission:
             (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
         )  # fmt: skip
 
-    def _decide(self, ways: Sequence[LinearCost], seen: int) -> None:
-        """Sets the limit of the next epoch. ``seen``: the elements that keep the delay, judged by
-        the time of the last epoch.
+    def _decide(self, ways: Sequence[LinearCost], elements: int) -> None:
+        """Sets the limit of the next epoch. ``elements``: the elements that keep the delay, judged
+        by the time of the last epoch.
         """
         least = min(MIN_EPOCH_ELEMENTS, self.most)
         floor = min(way.fixed for way in ways)
-        fits = max(seen, *(way.max_elements_within(self.budget) for way in ways))
+        fits = max(elements, *(way.max_elements_within(self.budget) for way in ways))
         self.keeps = fits >= least
         if not self.keeps:
             fits = max(way.max_elements_within(2 * floor) for way in ways)

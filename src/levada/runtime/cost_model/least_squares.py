@@ -82,10 +82,10 @@ class Line:
         """
         if not self.x or not self.xx:
             return self.fit()
-        wanted = self.y / self.x if slope is None else slope
+        target = self.y / self.x if slope is None else slope
         known = BLUR * self.xx
         spread = self.xx - self.x * self.x / self.weight
-        b = (self.xy - self.x * self.y / self.weight + known * wanted) / (spread + known)
+        b = (self.xy - self.x * self.y / self.weight + known * target) / (spread + known)
         a = (self.y - max(b, 0.0) * self.x) / self.weight
         return (a, max(b, 0.0)) if a >= 0.0 else (0.0, self.xy / self.xx)
 

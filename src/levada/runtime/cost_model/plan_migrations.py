@@ -50,8 +50,8 @@ def start_of(query: a.Query, last: Manifest | None, topology: Topology) -> int:
     """
     if last is None:
         return MIN
-    seen = (seen_in(w.stream, last, topology) for w in query.windows)
-    latest = max(seen, default=MIN)
+    times = (seen_in(w.stream, last, topology) for w in query.windows)
+    latest = max(times, default=MIN)
     return latest + 1 if latest > MIN else MIN
 
 

@@ -97,11 +97,11 @@ def _epoch(name: str) -> int:
     return int(name.rpartition("/")[2].split("-", 1)[0])
 
 
-def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
+def _is_as_read(file: StaticFile, stamp: tuple[int, int]) -> bool:
     if file.replaceable:
         return True
     try:
-        return read_stamp(file) == seen
+        return read_stamp(file) == stamp
     except SourceError:
         return True
 

@@ -290,13 +290,13 @@ class Catalog:
         run.
         """
         topology = self._topology or self._previous_topology(query)
-        seen = (
+        times = (
             made_by(display_name(w.stream), last, topology)  # also if nothing has read it
             if is_derived(w.stream)
             else seen_in(w.stream, last, topology)
             for w in query.windows
         )
-        latest = max(seen, default=MIN)
+        latest = max(times, default=MIN)
         return latest + 1 if latest > MIN else MIN
 
     def _previous_topology(self, query: a.Query) -> Topology:

@@ -164,15 +164,15 @@ class SourceCoordinator:
         """Returns the files that cannot be read and are not yet reported, and the positions that
         mark them as reported.
         """
-        broken_files, said = {}, dict(after)
+        broken_files, reported = {}, dict(after)
         for name, source in self.sources.items():
             reported_files = positions.get(name, {}).get("broken", ())
             if new := {
                 file: why for file, why in source.broken.items() if file not in reported_files
             }:
                 broken_files[name] = new
-                said[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
-        return broken_files, said
+                reported[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
+        return broken_files, reported
 
     def acknowledge_reported_files(
         self, overtaken: Mapping[str, Sequence[str]], deleted: Mapping[str, Sequence[str]]

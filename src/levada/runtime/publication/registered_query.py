@@ -98,11 +98,11 @@ class Registered:
     @property
     def identity(self) -> str:
         """The identity of the query: equal if it is registered again unchanged."""
-        said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
+        declaration = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
-            return said
+            return declaration
         # its meaning depends on the ontology
-        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
+        return f"{declaration}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class StateFiles:
                 hint="Start again on the same checkpoint: the state is written anew.",
             )
         batch = _as_batch(query, relation)
-        made = contents(
+        content = contents(
             self.format,
             query.name,
             query.variables,
@@ -175,7 +175,7 @@ class StateFiles:
             terms=self.terms,
         )
         path = self.out / query.name / f"state.{self.format}"
-        for _, data in made:
+        for _, data in content:
             if not path.exists() or path.read_bytes() != data:
                 write_atomic(path, data)
 

@@ -69,16 +69,16 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
         seconds[d.partition] += d.seconds
         cpu[d.partition] += d.cpu_seconds
         rows[d.partition] += d.input_rows
-    counted = _sum([d.rows_by_group for d in stages], table.groups)
-    if counted is None:
+    row_counts = _sum([d.rows_by_group for d in stages], table.groups)
+    if row_counts is None:
         return Load(seconds, cpu, rows, None)
     joined = _sum([d.divisible_rows for d in stages], table.groups)
     if joined is not None:
         for h in table.division.heavy:  # its rows have arrived at each of these joins
             again = joined[h.group] - joined[h.group] // len(h.parts)
             joined[h.group] -= again
-            counted[h.group] -= again
-    return Load(seconds, cpu, rows, counted, joined)
+            row_counts[h.group] -= again
+    return Load(seconds, cpu, rows, row_counts, joined)
 
 
 def _sum(counts: Iterable[Counted | None], groups: int) -> Longs | None:

@@ -42,10 +42,10 @@ def degree(
     if not most:
         return now
     if wants_more(measured, kinds, options):
-        wanted = (
+        target = (
             2 * now if measured.hurried else max(_partitions_needed(measured, options), now + 1)
         )
-        return max(min(wanted, most), now)
+        return max(min(target, most), now)
     if measured.hurried or quiet < options.quiet:
         return now
     return min(max(_partitions_needed(measured, options), options.least_partitions), now)

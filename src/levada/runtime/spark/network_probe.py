@@ -93,11 +93,11 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
             f"{master} has {len(members)} executors, which are too many to compare each with each.",
             hint=f"Start Spark with {MAX_EXECUTORS} at most.",
         )
-    seen = pings.measure(members)
-    latency, bandwidth = matrices([m.name for m in members], seen)
-    assumed = dict.fromkeys(sentence for timed in seen.values() for sentence in timed.assumed)
+    timings = pings.measure(members)
+    latency, bandwidth = matrices([m.name for m in members], timings)
+    assumed = dict.fromkeys(sentence for timed in timings.values() for sentence in timed.assumed)
     return NetworkMeasurement(
-        members, latency, bandwidth, min(t.clock for t in seen.values()), tuple(assumed)
+        members, latency, bandwidth, min(t.clock for t in timings.values()), tuple(assumed)
     )
 
 
@@ -151,19 +151,19 @@ class _Pings(SparkExecutor):
 
     def measure(self, members: Sequence[Member]) -> dict[str, Timed]:
         """Returns the measurements of each executor as the reader."""
-        seen: dict[str, Timed] = {}
+        timings: dict[str, Timed] = {}
         names = {member.name for member in members}
         for member in members:
             self._time_blobs(members, member)
         for _ in range(ROUNDS):
             for member in members:
-                if member.name not in seen:
+                if member.name not in timings:
                     timed = self._time_blobs(members, member)
                     if timed.came.keys() == names:
-                        seen[timed.executor] = timed
-            if seen.keys() == names:
-                return seen
-        missed = next(member for member in members if member.name not in seen)
+                        timings[timed.executor] = timed
+            if timings.keys() == names:
+                return timings
+        missed = next(member for member in members if member.name not in timings)
         raise EngineError(
             f"Executor {missed.name} on {missed.host} could not be measured: what should have run "
             "there ran elsewhere.",

@@ -71,15 +71,15 @@ class BroadcastTimes:
 
     def sent_frames(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
         """Returns the frames and file names that blobs carry for stages after this one."""
-        wanted = _listed_behind(self._context.plan, stage)
-        frames = _merge({i: parts for i, parts in self._seen.items() if i in wanted})
-        return frames, self._files if wanted else []
+        listed_streams = _listed_behind(self._context.plan, stage)
+        frames = _merge({i: parts for i, parts in self._seen.items() if i in listed_streams})
+        return frames, self._files if listed_streams else []
 
 
-def _merge(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
+def _merge(frames_by_stream: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
     return {
         FrameAddress(FrameKind.TIMES, i).name: element_times.concat_times(parts)
-        for i, parts in seen.items()
+        for i, parts in frames_by_stream.items()
     }
 
 
@@ -100,5 +100,5 @@ def _listed_behind(plan: str, stage: int) -> frozenset[int]:
 def _listed_streams(plan: Plan, stage: int) -> dict[int, bool]:
     listed = [n for n in plan.nodes.values() if n.step.needs_reports and n.stage > stage]
     schedules = {d for n in listed for d in n.schedules.distinct}
-    counted = element_times.counted_streams(schedules)
-    return {i: i in counted for d in schedules for i in d.streams}
+    counted_streams = element_times.counted_streams(schedules)
+    return {i: i in counted_streams for d in schedules for i in d.streams}

@@ -127,19 +127,19 @@ def count_accounted(
     """Counts the elements of the reference with a known fate. ``messages``: the number of messages
     of the reference, if it has messages.
     """
-    counted = reference.elements
+    elements = reference.elements
     kept = content.n if isinstance(content, Tuples) else content.elements
     explained = kept + len(content.late) + len(content.dead) - content.alone + content.cut
     if messages is not None:  # offsets without one are not missing
         lines = config.element == "line"
-        return counted if lines else counted - messages + explained + content.blank
+        return elements if lines else elements - messages + explained + content.blank
     guessed = config.documents and config.element != "document"
     if guessed or reference.format == DERIVED:
-        return counted
+        return elements
     if config.element == "document" and not explained and not content.dead:
-        return counted  # without a statement it is no element
+        return elements  # without a statement it is no element
     if config.element != "line":
-        explained += min(max(counted - explained, 0), content.alone)
+        explained += min(max(elements - explained, 0), content.alone)
     return explained
 
 
@@ -545,12 +545,12 @@ class IntakeTask:
     def _see_tuples(self, stream: int, tuples: Tuples) -> None:
         listed = listed_streams(self.context.plan)
         if stream in listed:
-            seen = (
+            times = (
                 element_times.occurrences(tuples.ts)
                 if listed[stream]
                 else element_times.times(tuples.times)
             )
-            self.times.add(stream, seen)
+            self.times.add(stream, times)
 
     def _write_letters(
         self,

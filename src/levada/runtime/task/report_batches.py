@@ -71,15 +71,15 @@ class BufferedReports:
     def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
         """Adds the rows of the step to ``inputs``, and returns its partials."""
         for (node, at), rows in self.rows.items():
-            made = step.is_made(rows, closing=node in closing)
-            if made.any():
-                inputs[node, at] = [rows.where(made)]
-            self.rows[node, at] = rows.where(~made)
+            is_made = step.is_made(rows, closing=node in closing)
+            if is_made.any():
+                inputs[node, at] = [rows.where(is_made)]
+            self.rows[node, at] = rows.where(~is_made)
         taken_partials = {}
         for node, partials in self.partials.items():
-            made = step.is_made(partials, closing=node in closing)
-            taken_partials[node] = [partials.where(made)]
-            self.partials[node] = partials.where(~made)
+            is_made = step.is_made(partials, closing=node in closing)
+            taken_partials[node] = [partials.where(is_made)]
+            self.partials[node] = partials.where(~is_made)
         return taken_partials
 
 
@@ -124,8 +124,8 @@ def _last_step(nodes: Sequence[PlanNode], env: OperatorContext) -> int:
     progress = env.progress
     over = progress.new >= MAX
     over = over if progress.ended is None else over | progress.ended
-    seen = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
-    return min((int(ts[-1]) if len(ts) else MIN for ts in seen), default=MAX)
+    times = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
+    return min((int(ts[-1]) if len(ts) else MIN for ts in times), default=MAX)
 
 
 def _never_empties(node: PlanNode) -> bool:
@@ -152,7 +152,7 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
     step, state = node.step, env.state
     rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
     # each row begins and ends to count
-    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())
+    instants = 2 * sum(len(element_times.ts) for element_times in env.element_times.values())
     if not step.enumerated or not step.kinds or rows * instants <= MOST_PAIRS:
         return None
     calendar = env.calendar(node, step.kinds)

@@ -230,16 +230,16 @@ def _of_all(
     starts = starts_segment(whole["op"])
     if not list_reports and starts.all():
         return whole, reports
-    made = add_shared_rows(reports, same, members)
+    rows = add_shared_rows(reports, same, members)
     if not starts.all():
         first = starts.nonzero()[0]
-        r = np.ascontiguousarray(made["r"]).view(np.uint64)
-        _, each = group(made["op"].astype(np.uint64), r)
-        made = made.take(np.sort(each))
+        r = np.ascontiguousarray(rows["r"]).view(np.uint64)
+        _, each = group(rows["op"].astype(np.uint64), r)
+        rows = rows.take(np.sort(each))
         whole = whole.take(first).with_(
             n=np.add.reduceat(whole["n"], first),
             least=np.minimum.reduceat(whole["least"], first),
             most=np.maximum.reduceat(whole["most"], first),
-            reports=np.bincount(made["op"])[whole["op"][first]],
+            reports=np.bincount(rows["op"])[whole["op"][first]],
         )
-    return whole, made
+    return whole, rows

@@ -275,11 +275,14 @@ class StageTask:
             self._evaluate(nodes, exchange)
             self._release(*before, exchange)
 
-    def _release(self, tables: int, made: int, exchange: Exchange) -> None:
+    def _release(self, tables: int, slot_count: int, exchange: Exchange) -> None:
         """Releases the texts of a step that no output or remembered row shows."""
-        kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
-        wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
-        self.pool.release(tables, wanted)
+        kept = [
+            *report_buffer.new_terms(self.state),
+            *(terms for terms, _ in self.made[slot_count:]),
+        ]
+        identities = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
+        self.pool.release(tables, identities)
 
     def _env(self) -> OperatorContext:
         """Returns the context of this task's operators."""
@@ -390,10 +393,10 @@ class StageTask:
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts that a node has made for rows with event times, while these can count."""
-        made = node.step.makes(len(node.layout.slots))
-        if not len(made) or node.layout.report or not frame.n:
+        new_slots = node.step.makes(len(node.layout.slots))
+        if not len(new_slots) or node.layout.report or not frame.n:
             return
-        if pairs := list(text_identities(frame, node.layout, made)):
+        if pairs := list(text_identities(frame, node.layout, new_slots)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
             self.made += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
 
@@ -402,27 +405,27 @@ class StageTask:
         reports.
         """
         of_families = [d for d, _, _ in self.nodes.families.parts]
-        counted = element_times.counted_streams(of_families)
+        counted_streams = element_times.counted_streams(of_families)
         known: dict[int, EventTimes] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             fresh, w = self.times.frames_of(i), int(self.progress.new[i])
-            times = KeptTimes(self.state, f"times.{i}", fresh, w, with_counts=i in counted)
+            times = KeptTimes(self.state, f"times.{i}", fresh, w, with_counts=i in counted_streams)
             known[i] = times.seen
             if fresh or self.progress.has_moved:
                 times.keep(self._matter(i, times.seen))
         return known
 
-    def _matter(self, stream: int, seen: EventTimes) -> npt.NDArray[np.bool_]:
+    def _matter(self, stream: int, times: EventTimes) -> npt.NDArray[np.bool_]:
         """Returns a mask of the times of a stream that still matter to listed reports."""
         horizon = int(self.progress.new[self.plan.read_stream_numbers].min(initial=MAX))
-        keep = np.zeros(len(seen.ts), bool)
-        for number in np.unique(self.nodes.families.first_equal({stream: seen.ts})).tolist():
+        keep = np.zeros(len(times.ts), bool)
+        for number in np.unique(self.nodes.families.first_equal({stream: times.ts})).tolist():
             schedule = self.nodes.schedules[number]
             stream_windows = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
             keep |= element_times.retain(
-                seen, stream_windows, schedule.start, horizon, schedule.show_empty
+                times, stream_windows, schedule.start, horizon, schedule.show_empty
             )
         return keep
 
@@ -441,19 +444,19 @@ class StageTask:
         self.touched += rows
         self.held.give(received)
         if self.given_rows is not None:
-            counted = drop_replicated_inputs(node.step, frames, received)
+            distinct_inputs = drop_replicated_inputs(node.step, frames, received)
             self.given_rows.count_given(
-                counted, joins=node.id in find_divisible_joins(self.plan).joins
+                distinct_inputs, joins=node.id in find_divisible_joins(self.plan).joins
             )
-        made = self._output_of(node, frames)
-        first = next(made, None)
+        output = self._output_of(node, frames)
+        first = next(output, None)
         if first is None:
             return
-        second = next(made, None)
+        second = next(output, None)
         if second is None:
             self._pass(node, first, exchange)
         else:
-            for out in chain((first, second), made):
+            for out in chain((first, second), output):
                 self._pass(node, out, exchange, fold_at_once=True)
 
     def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:

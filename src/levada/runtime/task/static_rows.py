@@ -105,23 +105,23 @@ def parts(
     """Returns all parts to read, of about ``size`` bytes, each once: existing imprints, and files
     without one, of which imprints are made if ``press``.
     """
-    out, made = list[StaticPart](), set[tuple[str, str, str]]()
+    out, imprinted = list[StaticPart](), set[tuple[str, str, str]]()
     for reading in readings(context, plan):
-        wanted, before = reading.graphs(plan), reading.sign < 0
+        graphs, before = reading.graphs(plan), reading.sign < 0
         for number, file in enumerate(reading.files):
-            if not file.graphs & wanted:
+            if not file.graphs & graphs:
                 continue
-            pieces, fresh = find(file), press and not before and key_of(file) not in made
+            pieces, fresh = find(file), press and not before and key_of(file) not in imprinted
             if pieces is not None:
                 out += [
                     StaticPart(before, number, imprint=name, source=source, size=stands_for)
                     for name, source, stands_for in pieces.of
                 ]
                 continue
-            made.add(key_of(file))
-            seen = read_stamp(file)
+            imprinted.add(key_of(file))
+            stamp = read_stamp(file)
             out += [
-                StaticPart(before, number, start, stop, seen, fresh)
+                StaticPart(before, number, start, stop, stamp, fresh)
                 for start, stop in cut(file, size)
             ]
     return out
@@ -148,10 +148,10 @@ def matching(
     node_rows: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
-        wanted = _wanted_terms([patterns for _, patterns in tables])
+        request = _wanted_terms([patterns for _, patterns in tables])
         for part in (p for p in pieces if p.before == (reading.sign < 0)):
             file = reading.files[part.file]
-            for triples in reader.triples(part, file, wanted):
+            for triples in reader.triples(part, file, request):
                 for node, frame in _match_(file, triples, tables, context.seed, pool):
                     signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
                     node_rows.setdefault(node.id, []).append(signed)

@@ -49,10 +49,10 @@ class Nodes:
         levels, slices, nodes = list[_Level](), [at[:0]], [node[:0]]
         codes: Ints | None = None
         while True:
-            wanted = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
-            levels.append(_Level(codes, len(node), wanted))
-            slices.append(at[wanted])
-            nodes.append(node[wanted])
+            places = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
+            levels.append(_Level(codes, len(node), places))
+            slices.append(at[places])
+            nodes.append(node[places])
             node = node >> 1
             if not len(node) or int(node.max()) < max(least, 1):
                 break

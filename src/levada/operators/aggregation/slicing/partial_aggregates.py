@@ -94,6 +94,6 @@ def number_values(values: Longs, most: int) -> tuple[Ints, Longs]:
     if most > 8 * len(values) + 1024:
         there, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int32), there
-    seen = np.zeros(most, np.bool_)
-    seen[values] = True
-    return (np.cumsum(seen, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(seen)
+    present = np.zeros(most, np.bool_)
+    present[values] = True
+    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(present)

@@ -147,8 +147,8 @@ def find_ends(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
 
 def _in_piece(state: State, piece: StatePart, begun: Begun, lengths: Longs) -> Ends:
     rows = state.frame(piece)
-    keys, wanted = rows[col.KEY].view(np.int64), begun.k.view(np.int64)
-    low, high = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    keys, entry_keys = rows[col.KEY].view(np.int64), begun.k.view(np.int64)
+    low, high = np.searchsorted(keys, entry_keys), np.searchsorted(keys, entry_keys, side="right")
     some = np.flatnonzero(low < high)
     one, at = begun.take(some), rows[TIME]
     low = _first(at, low[some], high[some], one.first - lengths[-1])
@@ -191,12 +191,12 @@ def _by_length(
     return of[row][once], place[once]
 
 
-def _first(times: Times, low: Longs, high: Longs, wanted: Times) -> Longs:
+def _first(times: Times, low: Longs, high: Longs, targets: Times) -> Longs:
     """The first place from ``low`` on, up to ``high``, of ascending times that has such a one."""
     low, high = low.copy(), high.copy()
     while (left := low < high).any():
         middle = (low + high) >> 1
-        less = left & (times[np.minimum(middle, len(times) - 1)] < wanted)
+        less = left & (times[np.minimum(middle, len(times) - 1)] < targets)
         low = np.where(less, middle + 1, low)
         high = np.where(left & ~less, middle, high)
     return low
@@ -222,14 +222,14 @@ def ranged_changes(
     for number, family in enumerate(families.each):
         family_rows = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
         key = f"{node.id}.ends{family.number}"
-        made = int(calendar.low[family.longest])  # ends at the due reports are looked up
+        report = int(calendar.low[family.longest])  # ends at the due reports are looked up
         new = entries(family_rows) if family_rows.n else None
-        remember(env.state, key, new, family.reach + node.step.step, made)
+        remember(env.state, key, new, family.reach + node.step.step, report)
         if family_rows.n:
             parts += _new_rows(node, family, family_rows, env, calendar)
     _forget(node, env, {f"{node.id}.ends{family.number}" for family in families.each})
-    said = [part for part in parts if part.n]
-    return concat(said) if said else None
+    nonempty = [part for part in parts if part.n]
+    return concat(nonempty) if nonempty else None
 
 
 def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:

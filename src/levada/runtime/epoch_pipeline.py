@@ -218,10 +218,10 @@ class EpochRunner:
     def _is_due(self, wall: int, *, flush: bool) -> bool:
         """Whether an epoch is due without new input."""
         last = self.last
-        wanted = (
+        is_requested = (
             bool(last.waiting_results or self.again) if flush else self.plan_is_new or last.behind
         )
-        return wanted or is_due(last.waiting_results, self._due, wall)
+        return is_requested or is_due(last.waiting_results, self._due, wall)
 
     def setup(self) -> str:
         """Returns the present streams and static files, saved in the checkpoint."""

@@ -63,9 +63,9 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: OperatorContext) -> Fram
     if new:
         whole = concat(new)
         parts.append(whole)
-        kept = report_buffer.rows_after(whole, calendar.high)
-        terms = bignum_sums.own_terms(kept, step.aggregates, pool)
-        report_buffer.remember(state, key, kept, terms)
+        later_rows = report_buffer.rows_after(whole, calendar.high)
+        terms = bignum_sums.own_terms(later_rows, step.aggregates, pool)
+        report_buffer.remember(state, key, later_rows, terms)
     out: Frame | None = None
     if calendar.any_due:
         calendar.check_few(parts, enumerated=step.enumerated)
@@ -117,10 +117,10 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: TermLookup, most: float) -
     rows, codes, first = _in_panes(node, frame)
     if len(first) > most * frame.n:
         return None
-    kept = group_columns(rows, step.keys, first)
+    columns = group_columns(rows, step.keys, first)
     sums = aggregate_functions.fold(rows, codes, len(first), step.aggregates, lookup(pool))
     return Frame(
-        {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
+        {**columns, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
         len(first),
     )
 
@@ -197,20 +197,20 @@ def _aggregate_sliding(
     slid = calendar.slide(codes, len(first), rows["op"], rows[col.BEGIN], rows[col.END])
     if slid is None:
         return None
-    kept = group_columns(rows, range(len(step.keys)), slid.first)
+    columns = group_columns(rows, range(len(step.keys)), slid.first)
     merged = aggregate_functions.merge(
         rows, slid.code, len(slid.first), step.aggregates, lookup(pool), chosen=slid.row
     )
-    return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
+    return Frame({**columns, "r": slid.report, **merged}, len(slid.first))
 
 
 def merge(step: s.Panes | s.RGroup, rows: Frame, pool: TermLookup) -> Frame:
     """The groups at each report, from partials that know their report."""
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
-    kept = group_columns(rows, range(len(step.keys)), first)
+    columns = group_columns(rows, range(len(step.keys)), first)
     merged = aggregate_functions.merge(rows, codes, len(first), step.aggregates, lookup(pool))
-    return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
+    return Frame({**columns, "r": rows["r"][first], **merged}, len(first))
 
 
 def add_empty_groups(

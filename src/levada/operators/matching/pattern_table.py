@@ -97,7 +97,7 @@ class PatternTable:
         The rows of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
         """
         s, p, o = triples.s, triples.p, triples.o
-        kept = np.zeros(0, np.bool_) if keep is None else keep
+        mask = np.zeros(0, np.bool_) if keep is None else keep
         pieces: list[tuple[Longs, npt.NDArray[np.int32]]] = []
         room, start = 2 * triples.n + self.n + 1024, 0
         while start < triples.n:
@@ -109,7 +109,7 @@ class PatternTable:
                 p.y,
                 o.x,
                 o.y,
-                kept,
+                mask,
                 self.patterns,
                 self.table,
                 self.filters,

@@ -248,26 +248,26 @@ def _report(
     for f in ended:
         yield _due_events(f, f[col.BEGIN], 1, calendar.low, calendar.high)
         yield _due_events(f, f[col.END], -1, calendar.low, calendar.high)
-    kept = [f.where(f[col.END] >= MAX) for f in ended if f.n]
-    _keep(state, key, kept, _own_terms(node, step, kept, pool))
+    standing = [f.where(f[col.END] >= MAX) for f in ended if f.n]
+    _keep(state, key, standing, _own_terms(node, step, standing, pool))
 
 
 def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
     """Keeps these rows of a last report as one part, in place of the previous ones."""
-    kept = [f for f in rows if f.n]
+    nonempty = [f for f in rows if f.n]
     state.replace(key, [])
-    if kept:
-        report_buffer.remember(state, key, concat(kept), terms)
+    if nonempty:
+        report_buffer.remember(state, key, concat(nonempty), terms)
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLookup) -> Terms:
     """Returns the texts of report rows, which outlive their input rows by one report."""
-    kept = [f for f in rows if f.n]
+    nonempty = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
-    if step.rows is not None or not kept or not slots:
+    if step.rows is not None or not nonempty or not slots:
         return Terms.empty()
-    x = np.concatenate([f[col.x(i)] for f in kept for i in slots])
-    y = np.concatenate([f[col.y(i)] for f in kept for i in slots])
+    x = np.concatenate([f[col.x(i)] for f in nonempty for i in slots])
+    y = np.concatenate([f[col.y(i)] for f in nonempty for i in slots])
     return pool.pick(x, y)
 
 

@@ -64,8 +64,8 @@ def arranged_report_join(
     if left is None:
         return None
     met = left.with_(op=node.members.inputs[1][left["op"]])
-    kept = arranged_rows(node, 1, step.reads, env.state)
-    return _join_sides(node, left, r.key_of(met, step.left), kept, env)
+    arranged = arranged_rows(node, 1, step.reads, env.state)
+    return _join_sides(node, left, r.key_of(met, step.left), arranged, env)
 
 
 def _join_sides(

@@ -35,8 +35,8 @@ class Joining:
         if Joining not in plan.facts:
             joins = {n for n, node in plan.nodes.items() if isinstance(node.step, s.Join)}
             below = {i for n in joins for i in plan.nodes[n].inputs}
-            kept = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
-            below |= {i for n in kept for i in plan.nodes[n].inputs}
+            arrangements = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
+            below |= {i for n in arrangements for i in plan.nodes[n].inputs}
             timed = {n for n in joins | below if plan.nodes[n].layout.windows}
             plan.facts[Joining] = Joining(frozenset(timed))
         joining: Joining = plan.facts[Joining]

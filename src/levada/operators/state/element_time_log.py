@@ -45,9 +45,9 @@ class KeptTimes:
         self, state: State, key: str, arrived: Sequence[Frame], w: int, *, with_counts: bool
     ) -> None:
         self._state, self._key, self._w, self._counted = state, key, w, with_counts
-        kept = [state.whole(piece) for piece in state.pieces(key)]
-        self._new = fresh_of(kept, arrived, with_counts=with_counts)
-        self.seen: EventTimes = times_below([*kept, self._new], w, with_counts=with_counts)
+        previous = [state.whole(piece) for piece in state.pieces(key)]
+        self._new = fresh_of(previous, arrived, with_counts=with_counts)
+        self.seen: EventTimes = times_below([*previous, self._new], w, with_counts=with_counts)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
         """Keeps the waiting times, and of the times below the watermark those that matter, and the

@@ -164,12 +164,12 @@ def _rows(
 
 
 def _restrict_groups(
-    head: Head, taken: HandedOverGroups, kept: int, within: int, sets: Sets
+    head: Head, taken: HandedOverGroups, group_set: int, within: int, sets: Sets
 ) -> tuple[int, int] | None:
     """Returns the places in ``sets`` of the groups to which a part of the old owner is restricted,
     and of the groups of its rows. Returns None if the part has nothing that is taken over.
     """
-    known = head.sets[(kept or within) - 1] if kept or within else ALL_GROUPS
+    known = head.sets[(group_set or within) - 1] if group_set or within else ALL_GROUPS
     if taken.groups is not None:
         left = taken.groups & decode(known) if known else taken.groups
         if not left.any():
@@ -181,7 +181,7 @@ def _restrict_groups(
             if is_whole
             else (sets.place(text), sets.place(ALL_GROUPS))
         )
-    if kept:
+    if group_set:
         return sets.place(known), sets.place(ALL_GROUPS)
     if not known and taken.had is not None:
         known = encode(taken.had)

@@ -87,9 +87,9 @@ def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
     rows = sum(p.rows for key in state.keys("") if key != KEY for p in state.pieces(key))
     if 4 * new < rows:
         return pieces
-    kept = _remember(state, Terms.merge([table(state, p) for p in endless]))
+    retained = _remember(state, Terms.merge([table(state, p) for p in endless]))
     return [
-        *([_put(state, kept, MAX, _RETAINED_LEVEL, 0)] if len(kept) else []),
+        *([_put(state, retained, MAX, _RETAINED_LEVEL, 0)] if len(retained) else []),
         *(p for p in pieces if p.dead < MAX),
     ]
 

@@ -82,12 +82,12 @@ def relaxed_static(
         join_state.add_lasting(env.state, key, join_state.build_run(rows), node.alive)
         return None
     old = concat(there)
-    kept = node.alive[old["op"]]
+    is_needed = node.alive[old["op"]]
     if env.shares is not None:
         demand = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
-        kept = kept if demand is None else kept & demand
-    few = 2 * np.count_nonzero(kept) < old.n
-    old = old.where(kept) if few else old
+        is_needed = is_needed if demand is None else is_needed & demand
+    few = 2 * np.count_nonzero(is_needed) < old.n
+    old = old.where(is_needed) if few else old
     both = concat([old, rows.select(old.columns)])
     _, first = group(*_whole_key(both, len(node.step.kept)))
     new = first[first >= old.n]
@@ -216,8 +216,8 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> join
     if step.raw[at]:
         key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
         old = join_state.live_runs(env.state, _side(node, at), horizons.now)
-        frame, kept = as_set(frame, key, all_of, old)
-        key, whole = pick(key, kept), pick(all_of, kept)[1]
+        frame, new_places = as_set(frame, key, all_of, old)
+        key, whole = pick(key, new_places), pick(all_of, new_places)[1]
     table = node.compute_once(
         project, tuple([pair[at] for pair in step.windows]), len(layout.windows)
     )

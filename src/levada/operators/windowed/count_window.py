@@ -152,8 +152,8 @@ class _Sizes:
 
     def greatest_departed(self, op: Ints, last_: Longs) -> Longs:
         """After number ``last_``: the greatest that is not there any more."""
-        kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
-        return kept
+        departed: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
+        return departed
 
     def _round_up(self, op: Ints, q: Longs) -> Longs:
         if (self.step == 1).all():

@@ -110,8 +110,8 @@ def _input(
     old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, all_of_it, old)
-        key, whole = pick(key, kept), pick(all_of_it, kept)[1]
+        frame, new_places = as_set(frame, key, all_of_it, old)
+        key, whole = pick(key, new_places), pick(all_of_it, new_places)[1]
     width = len(layout.windows)
     places = node.step.row_windows(i, width) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
@@ -129,8 +129,8 @@ def _shown_columns(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Fram
     """
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
-    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
-    return Frame(kept, frame.n)
+    columns = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
+    return Frame(columns, frame.n)
 
 
 def matches(sides: Sequence[Input], i: int) -> Doubles:

@@ -143,8 +143,8 @@ def _side(
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, whole_key, old)
-        key, whole = pick(key, kept), pick(whole_key, kept)[1]
+        frame, new_places = as_set(frame, key, whole_key, old)
+        key, whole = pick(key, new_places), pick(whole_key, new_places)[1]
     columns = tuple([(left, right)[i] for left, right in step.windows])
     table = node.compute_once(project, columns, len(layout.windows))
     start, end = reach(frame, layout, table)
@@ -203,12 +203,12 @@ def shown_columns(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
     filled = {pair[i] for pair in step.fills}
-    kept = {
+    columns = {
         n: c
         for n, c in frame.columns.items()
         if not col.is_slot(n) or n in shown or int(n[1:]) in filled
     }
-    return Frame(kept, frame.n)
+    return Frame(columns, frame.n)
 
 
 def project(node: PlanNode, columns: tuple[int, ...], width: int) -> WindowTable:

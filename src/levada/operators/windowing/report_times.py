@@ -193,10 +193,10 @@ def _with_empty(
     )
     if end is not None:
         high = min(high, max([end, *(int(t[-1]) for t in (*counted_times, after) if len(t))]))
-    kept = _unique([times, after], low, high)
+    unique_times = _unique([times, after], low, high)
     span = (first + 1, np.array([high + 1]))
     _check_few(closing, span, low, high, each=EMPTY_REPORT, most=most)
-    return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
+    return _unique([unique_times, *(_closes(w, span, low, high) for w in closing)], low, high)
 
 
 def _counted_times(schedule: Schedule, element_times: ElementTimes) -> list[Times]:

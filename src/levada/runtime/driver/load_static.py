@@ -69,9 +69,9 @@ class Imprints:
         after = Imprints(self._root, [*self.names, *new])
         after._known = dict(self._known)
         index, keys = after._index(), {key_of(file) for file in files}
-        kept = {name for key in keys for name, _, _ in index.get(key, [])}
-        if kept != after.names:
-            after.names, after._of = frozenset(kept), None
+        names_in_use = {name for key in keys for name, _, _ in index.get(key, [])}
+        if names_in_use != after.names:
+            after.names, after._of = frozenset(names_in_use), None
         return after
 
     def _index(self) -> dict[Key, list[tuple[str, int, Source]]]:

@@ -151,11 +151,11 @@ class SourceCoordinator:
             self.sources[config.name].forget(self.whole_position(positions, config))
         if not self._swept:
             self._swept = True
-            kept = set().union(*(source.copies() for source in self.sources.values()))
+            copies_in_use = set().union(*(source.copies() for source in self.sources.values()))
             copies = list(self._scratch.glob("*.plain"))
             reign.check()
             for path in copies:
-                if str(path) not in kept:
+                if str(path) not in copies_in_use:
                     path.unlink(missing_ok=True)
 
     def unreadable_files(

@@ -134,9 +134,9 @@ class StateFiles:
         """
         relation = self._relations.get(query.name)
         if relation is None and (path := self._path(query)).exists():
-            kept = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
-            rows = pl.read_ipc(io.BytesIO(kept.rows))
-            relation = Relation(kept.since, kept.epoch, kept.report, rows)
+            stored = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
+            rows = pl.read_ipc(io.BytesIO(stored.rows))
+            relation = Relation(stored.since, stored.epoch, stored.report, rows)
         return relation if relation is not None and relation.since == query.since else None
 
     def _check_known(self, query: QueryPlan) -> None:
@@ -150,8 +150,8 @@ class StateFiles:
     def _keep(self, query: QueryPlan, relation: Relation) -> None:
         data = io.BytesIO()
         relation.rows.write_ipc(data)
-        kept = RelationState(relation.since, relation.epoch, relation.report, data.getvalue())
-        replace_file(self._path(query), seal(msgspec.msgpack.encode(kept)))
+        stored = RelationState(relation.since, relation.epoch, relation.report, data.getvalue())
+        replace_file(self._path(query), seal(msgspec.msgpack.encode(stored)))
 
     def _path(self, query: QueryPlan) -> Path:
         assert self.checkpoint is not None, "the checkpoint is open when an epoch is published"

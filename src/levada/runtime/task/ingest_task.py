@@ -128,8 +128,8 @@ def count_accounted(
     of the reference, if it has messages.
     """
     elements = reference.elements
-    kept = content.n if isinstance(content, Tuples) else content.elements
-    explained = kept + len(content.late) + len(content.dead) - content.alone + content.cut
+    accepted = content.n if isinstance(content, Tuples) else content.elements
+    explained = accepted + len(content.late) + len(content.dead) - content.alone + content.cut
     if messages is not None:  # offsets without one are not missing
         lines = config.element == "line"
         return elements if lines else elements - messages + explained + content.blank

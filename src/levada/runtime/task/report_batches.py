@@ -175,8 +175,8 @@ def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, T
     """Returns the member and instant at which each row begins to count, or ends; with signed
     weights.
     """
-    if (kept := node.as_step(s.Standing)) is not None:
-        return results_at_reports.pending_changes(kept, state, new)
+    if (standing := node.as_step(s.Standing)) is not None:
+        return results_at_reports.pending_changes(standing, state, new)
     op, begin, end = report.pending_intervals(cast("PlanNode[s.Report]", node), state, new)
     one = np.ones(len(op), np.int64)
     return np.tile(op, 2), np.concatenate([begin, end]), np.concatenate([one, -one])

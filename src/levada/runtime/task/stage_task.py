@@ -277,11 +277,15 @@ class StageTask:
 
     def _release(self, tables: int, slot_count: int, exchange: Exchange) -> None:
         """Releases the texts of a step that no output or remembered row shows."""
-        kept = [
+        waiting_terms = [
             *report_buffer.new_terms(self.state),
             *(terms for terms, _ in self.made[slot_count:]),
         ]
-        identities = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
+        identities = [
+            *self.results.fresh(),
+            *exchange.fresh(),
+            *((t.x, t.y) for t in waiting_terms),
+        ]
         self.pool.release(tables, identities)
 
     def _env(self) -> OperatorContext:
@@ -382,14 +386,14 @@ class StageTask:
         """Keeps terms as long as the rows that they arrived with, or were computed for (report rows
         are gone by then).
         """
-        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
-        if not (kept or self.state.pieces(term_retention.KEY)):
+        retained = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        if not (retained or self.state.pieces(term_retention.KEY)):
             return
         old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
-        term_retention.insert(self.state, Terms.merge(kept), dead, horizon)
+        term_retention.insert(self.state, Terms.merge(retained), dead, horizon)
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts that a node has made for rows with event times, while these can count."""

@@ -238,9 +238,9 @@ def sum_weights(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
     now, before = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
     now[codes[sign > 0]] = True
     before[codes[sign < 0]] = True
-    kept = np.flatnonzero(now != before)
-    out = plain.take(first[kept])
-    weight = np.where(now[kept], 1, -1).astype(np.int8)
+    changed = np.flatnonzero(now != before)
+    out = plain.take(first[changed])
+    weight = np.where(now[changed], 1, -1).astype(np.int8)
     instant = context.replacement.instant if context.replacement else ALWAYS
     return out.with_(lo0=np.where(_changing(node, context)[out["op"]], instant, ALWAYS), w=weight)
 

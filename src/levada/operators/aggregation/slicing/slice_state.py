@@ -187,9 +187,9 @@ class SliceState:
         if new:
             whole = concat(new)
             parts.append(Part(whole))
-            kept = report_buffer.rows_after(whole, self._of_producers(self.calendar.high))
-            terms = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
-            report_buffer.remember(state, self.key, kept, terms)
+            later_rows = report_buffer.rows_after(whole, self._of_producers(self.calendar.high))
+            terms = bignum_sums.own_terms(later_rows, self.node.step.aggregates, self.env.pool)
+            report_buffer.remember(state, self.key, later_rows, terms)
         return parts if due else []
 
     def sums(self, parts: Sequence[Part]) -> Iterator[Sums]:
@@ -318,9 +318,9 @@ class SliceState:
         least, last = np.full(len(first), MAX, np.int64), np.full(len(first), MIN, np.int64)
         np.minimum.at(least, alike[of], begin)
         np.maximum.at(last, alike[of], end)
-        kept = np.flatnonzero(needed[classes.of])
-        mine = alike[classes.of[kept]].astype(np.int64)
-        merged_rows = self._merge_partials(self._number_groups(rows), kept, mine, len(first))
+        places = np.flatnonzero(needed[classes.of])
+        mine = alike[classes.of[places]].astype(np.int64)
+        merged_rows = self._merge_partials(self._number_groups(rows), places, mine, len(first))
         which = merged_rows[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
@@ -346,11 +346,11 @@ class SliceState:
         example = np.empty(len(there), np.int64)
         example[codes] = chosen
         step = self.node.step
-        kept = group_columns(rows, range(len(step.keys)), example)
-        kept |= {name: rows[name][example] for name in _CELL if name in rows}
+        columns = group_columns(rows, range(len(step.keys)), example)
+        columns |= {name: rows[name][example] for name in _CELL if name in rows}
         sums = sum_partials(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
         number, group_ = np.divmod(there, groups)
-        return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
+        return Frame({**columns, **sums, col.GROUP: group_, col.AT: number}, len(there))
 
     def _sum_by_set(self, rows: Frame, of: Longs, chosen: segment_tree.Sets) -> tuple[Frame, Longs]:
         """The slices of each set and group, added up; where each set's begin."""

@@ -232,10 +232,10 @@ def ranged_changes(
     return concat(nonempty) if nonempty else None
 
 
-def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:
+def _forget(node: PlanNode, env: OperatorContext, needed: set[str]) -> None:
     """Drops the state of removed families."""
     for key in env.state.keys(f"{node.id}.ends"):
-        if key not in kept:
+        if key not in needed:
             env.state.replace(key, [])
 
 
@@ -272,10 +272,10 @@ def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) ->
     hi = frame[col.greatest(0)] if span.hi else lo
     prev = frame[LOWEST_CELL_BEFORE] if span.prev else np.full(frame.n, MIN, np.int64)
     numbers = np.array([one.number for one in families.each], np.int64)
-    kept = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
-    kept[col.BEGIN] = enter(*node.windows.params(row), op, hi)
-    kept[col.SEQUENCE] = numbers[families.of_member[op]]
-    return Frame({**kept, LOWEST_CELL: lo, LOWEST_CELL_BEFORE: prev}, frame.n).where(prev < lo)
+    columns = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
+    columns[col.BEGIN] = enter(*node.windows.params(row), op, hi)
+    columns[col.SEQUENCE] = numbers[families.of_member[op]]
+    return Frame({**columns, LOWEST_CELL: lo, LOWEST_CELL_BEFORE: prev}, frame.n).where(prev < lo)
 
 
 def _renew_rows(rows: Frame, families: Families) -> Frame:

@@ -127,9 +127,9 @@ def _check_most(amounts: Longs, most: Longs, what: str, node: PlanNode, op: Ints
 
     ``op``: the member whose report each amount is of.
     """
-    over = amounts > most
-    if over.any():
-        worst = int(np.where(over, amounts, 0).argmax())
+    excess = amounts > most
+    if excess.any():
+        worst = int(np.where(excess, amounts, 0).argmax())
         message = (
             f"One of its reports would have {amounts[worst]:,} {what}; "
             f"the limit is {most[worst]:,}."

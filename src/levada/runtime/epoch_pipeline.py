@@ -166,7 +166,7 @@ class EpochRunner:
         references += derived_streams.references(*known)
         ended = self.sourcing.ended_streams(after)
         newly_ended = self.sourcing.has_newly_ended(ended, last.streams)
-        gone = {} if flush else self.sourcing.vanished_files()
+        vanished = {} if flush else self.sourcing.vanished_files()
         broken, after = (
             ({}, after) if flush else self.sourcing.unreadable_files(last.positions, after)
         )
@@ -174,7 +174,7 @@ class EpochRunner:
         silence = self.sourcing.idle_sources(references, last.positions, began, beside)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
-        news = references or newly_ended or replacement or overtaken or gone or broken
+        news = references or newly_ended or replacement or overtaken or vanished or broken
         due = news or self._is_due(wall, flush=flush)
         if not (due or silence or plan.made or self.sourcing.follows_clock):
             return None
@@ -206,7 +206,7 @@ class EpochRunner:
             setup,
             replacement,
             overtaken,
-            gone,
+            vanished,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
             group_table_version=self.checkpoint.tables.version_for_epoch(last.epoch + 1, plan),

@@ -211,9 +211,9 @@ def _remember(
     if stored is not None:
         read = np.zeros(values.rows.n, np.bool_)
         read[values.stored_place] = True
-        gone = np.zeros(runs.groups, np.bool_)
-        gone[of[known & read & (values.base + change <= 0)]] = True
-        anew = known & gone[of]
+        is_empty = np.zeros(runs.groups, np.bool_)
+        is_empty[of[known & read & (values.base + change <= 0)]] = True
+        anew = known & is_empty[of]
         change = np.where(anew, values.base + change, change)
         first = np.flatnonzero(anew[values.stored_place])
         ordered_counts.take_first(

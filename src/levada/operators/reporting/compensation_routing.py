@@ -68,13 +68,13 @@ class CompensationRouter:
         if node.as_step(s.Join) is not None:
             self.met.add_output(node.id, rows, families.sizes[of])
         longest = families.longest[of[of >= 0]]
-        taken = rows.where(of >= 0).with_(op=longest)
-        many = self._reports.get(target.id, 0) + taken.n
+        routed = rows.where(of >= 0).with_(op=longest)
+        many = self._reports.get(target.id, 0) + routed.n
         self._reports[target.id] = many
         if many > most_rows(target, self.limits):
             raise most_of(target, np.bincount(longest), self.limits)
         return project_for_consumer(
-            keep_rows(taken, None, picks.step.kept, picks.layout), without_fan(after), picks.layout
+            keep_rows(routed, None, picks.step.kept, picks.layout), without_fan(after), picks.layout
         )
 
     def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:

@@ -276,9 +276,9 @@ def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> F
     low, high = values_of_members(low, rows["op"]), values_of_members(high, rows["op"])
     due = (at > low) & (at <= high) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
     now = due.nonzero()[0]
-    taken = rows if len(now) == rows.n else rows.take(now)
-    weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
-    return taken.with_(r=at[now], w=weight * sign)
+    due_rows = rows if len(now) == rows.n else rows.take(now)
+    weight = due_rows["w"].astype(np.int64) if "w" in due_rows else np.ones(due_rows.n, np.int64)
+    return due_rows.with_(r=at[now], w=weight * sign)
 
 
 def _plain(rows: Frame) -> Frame:

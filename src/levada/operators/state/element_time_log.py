@@ -76,11 +76,11 @@ class KeptTimes:
         """Writes the remaining loose rows as one more part."""
         rows = align_frames(loose, with_counts=self._counted)
         stays = self._is_kept(needed, rows["ts"])
-        rows, gone = rows.where(stays), rows.where(~stays)
-        if gone.n and self._counted:
+        rows, dropped = rows.where(stays), rows.where(~stays)
+        if dropped.n and self._counted:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
             left = distinct(np.concatenate([rows["ts"], *there]))
-            rows = align_frames([rows, pass_on_counts(gone, left)], with_counts=True)
+            rows = align_frames([rows, pass_on_counts(dropped, left)], with_counts=True)
         rows = as_sums(rows, self._w)
         return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
 

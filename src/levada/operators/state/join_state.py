@@ -461,8 +461,8 @@ def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
     pieces = [*state.pieces(key), *put_run(state, run)]
     first = due_together(pieces)
     if not alive.all():
-        gone = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
-        first = 0 if 2 * gone > sum(p.rows for p in pieces) else first
+        dead_rows = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
+        first = 0 if 2 * dead_rows > sum(p.rows for p in pieces) else first
     if first < len(pieces):
         pieces[first:] = _merge_to_next_level(state, pieces[first:], MIN, (), alive=alive)
     state.replace(key, pieces)

@@ -83,10 +83,12 @@ def inputs_of(
     """Returns all inputs; runs written by other partitions are restricted to the rows that the new
     rows of this epoch can meet.
     """
-    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
+    arrived_inputs = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
     sides = []
-    for i, arrived in enumerate(came):
-        meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
+    for i, arrived in enumerate(arrived_inputs):
+        meet = (
+            arrived_inputs if node.step.raw[i] else [*arrived_inputs[:i], *arrived_inputs[i + 1 :]]
+        )
         lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
         sides.append(_input(node, env, i, arrived, horizons, lookup_keys=lookup_keys))
     return sides
@@ -103,10 +105,10 @@ def _arrived_rows(
 
 
 def _input(
-    node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, came: tuple[Frame, r.Key],
+    node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, arrived: tuple[Frame, r.Key],
     horizons: join_state.Horizons, *, lookup_keys: LookupKeys,
 ) -> Input:  # fmt: skip
-    (frame, key), layout, whole = came, node.input_layouts[i], None
+    (frame, key), layout, whole = arrived, node.input_layouts[i], None
     old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))

@@ -85,8 +85,8 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame 
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
-    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
-    left, right = (_side(node, step, env, i, came, horizons=horizons) for i in (0, 1))
+    arrived = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
+    left, right = (_side(node, step, env, i, arrived, horizons=horizons) for i in (0, 1))
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     both = (
@@ -131,13 +131,13 @@ def _side(
     step: s.Join,
     env: OperatorContext,
     i: int,
-    came: Sequence[tuple[Frame, r.Key]],
+    arrived: Sequence[tuple[Frame, r.Key]],
     *,
     horizons: join_state.Horizons,
 ) -> Side:
     """One input: its occurrences if it is raw, its runs as far as they are met."""
-    (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
-    meet = came if raw else [came[1 - i]]
+    (frame, key), layout, raw = arrived[i], node.input_layouts[i], step.raw[i]
+    meet = arrived if raw else [arrived[1 - i]]
     lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
     old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     whole = None

@@ -53,9 +53,9 @@ def check_rate(report_rows: Doubles, rows: Doubles, span: Times, rate: int) -> N
 
     >>> check_rate(np.array([900.0]), np.array([1.0]), np.array([10]), 1000)
     """
-    over = report_rows > most_at_rate(rate, span, rows)
-    if over.any():
-        member = int(np.where(over, report_rows, 0).argmax())
+    excess = report_rows > most_at_rate(rate, span, rows)
+    if excess.any():
+        member = int(np.where(excess, report_rows, 0).argmax())
         raise too_many_reports(
             int(report_rows[member]), int(span[member]), rate, member=member, says="would make"
         )

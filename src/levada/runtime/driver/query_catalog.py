@@ -162,8 +162,8 @@ class Catalog:
         """
         anew, topology.data = not topology.version, static
         last = None if last is None else carry_over(last, topology.streams.names)
-        gone = self._removed_queries(topology, queries, dropped, first=first)
-        topology = self._remove(topology, gone, ahead=ahead)
+        removed = self._removed_queries(topology, queries, dropped, first=first)
+        topology = self._remove(topology, removed, ahead=ahead)
         self.goes_on = bool(topology.queries)
         done = [] if ahead else self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
@@ -173,12 +173,12 @@ class Catalog:
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
-        changed = bool(gone or new)
+        changed = bool(removed or new)
         begun = [] if ahead else self._switching.begin(topology, last, queries, changed=changed)
-        others = [n for n in gone if first and n in queries and n not in dropped]
+        others = [n for n in removed if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._unsettled = Unsettled(
-            dict.fromkeys([*self._unsettled.gone, *gone]), {q.name: q for q in new}, done
+            dict.fromkeys([*self._unsettled.gone, *removed]), {q.name: q for q in new}, done
         )
         if not (changed or anew or self._new_streams or done or begun):
             return None
@@ -337,17 +337,17 @@ class Catalog:
         such a query. At the ``first`` plan the remaining ones are compared; later ``dropped`` lists
         the changes.
         """
-        gone = dict.fromkeys([n for n in dropped if n in topology.queries])
+        removed = dict.fromkeys([n for n in dropped if n in topology.queries])
         if not all(map(queries.__contains__, topology.queries)):
-            gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
-        if not first and gone.keys().isdisjoint(topology.streams.made.values()):
-            return list(gone)
+            removed |= dict.fromkeys([n for n in topology.queries if n not in queries])
+        if not first and removed.keys().isdisjoint(topology.streams.made.values()):
+            return list(removed)
         for name, query in topology.queries.items():
             if (first and not self._is_same(query, queries)) or any(
-                topology.streams.made.get(s) in gone or s in self._left for s in query.streams
+                topology.streams.made.get(s) in removed or s in self._left for s in query.streams
             ):
-                gone[name] = None
-        return list(gone)
+                removed[name] = None
+        return list(removed)
 
     def _is_same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
         known = queries.get(query.name)
@@ -388,13 +388,13 @@ class Catalog:
         and the numbers of removed ones stay.
         """
         known = [n for n in topology.streams.names if not is_derived(n)]
-        gone = [n for n in known if n in self._left or n not in self._facts]
-        for name in gone:
+        removed = [n for n in known if n in self._left or n not in self._facts]
+        for name in removed:
             topology.streams.remove(name)
-        new = [n for n in self._facts if n in gone or n not in known]
+        new = [n for n in self._facts if n in removed or n not in known]
         for name in new:
             topology.streams.add(name, self._facts[name])
-        self._new_streams = self._new_streams or bool(gone or new)
+        self._new_streams = self._new_streams or bool(removed or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
         """Checks that the replaceable graphs are unchanged: the plan of the queries that read them
@@ -486,11 +486,11 @@ class Catalog:
         without those that read their streams.
         """
         before, identities = self._checkpoint.load_topology(version)
-        gone = {name for name in names if name in before.queries}
+        removed = {name for name in names if name in before.queries}
         for name, query in before.queries.items():  # producers precede readers
-            if any(before.streams.made.get(stream) in gone for stream in query.streams):
-                gone.add(name)
-        topology = self._copy(version, gone)
+            if any(before.streams.made.get(stream) in removed for stream in query.streams):
+                removed.add(name)
+        topology = self._copy(version, removed)
         plan = topology.seal(version)
         while not self._checkpoint.save_plan(plan, topology, identities):
             plan = topology.seal(version)

@@ -199,12 +199,12 @@ class SourceCoordinator:
             if not share:
                 break
             with _NamedStream(config.name):
-                taken, position = self.sources[config.name].take(
+                splits, position = self.sources[config.name].take(
                     self.whole_position(after, config), share
                 )
-            references += taken
+            references += splits
             after[config.name] = self._short(positions, config, position)
-            left -= sum(r.elements for r in taken)
+            left -= sum(r.elements for r in splits)
         return references, after
 
     def _start_positions(self, positions: Positions) -> Positions:
@@ -281,8 +281,8 @@ class SourceCoordinator:
     def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
         """Whether a stream has ended since the last epoch."""
         return any(
-            over and not records.get(config.name, StreamRecord()).has_ended
-            for config, over in zip(self.configs, ended, strict=True)
+            has_ended and not records.get(config.name, StreamRecord()).has_ended
+            for config, has_ended in zip(self.configs, ended, strict=True)
         )
 
     def states(
@@ -298,12 +298,12 @@ class SourceCoordinator:
         """
         states = {}
         finished: dict[str, list[str]] = {}
-        for config, over in zip(self.configs, ended, strict=True):
+        for config, has_ended in zip(self.configs, ended, strict=True):
             record = records.get(config.name, StreamRecord())
             now = {r.partition for r in references if r.stream == config.name}
             silent = {partition for stream, partition in silence if stream == config.name}
             state, done = self._state(config, record, now, after, silent)
-            state.has_ended = over
+            state.has_ended = has_ended
             state.is_idle = "" in silent
             state.clock_time = self._by_clock(config, after)
             states[config.name] = state
@@ -324,12 +324,12 @@ class SourceCoordinator:
         """Returns up to when a stream is complete by the clock: the last beat before the look. MIN
         if it does not follow the clock, or has unread input.
         """
-        looked = self._looked
-        if looked <= MIN or not config.heartbeat or self._is_failed(config):
+        last_look = self._looked
+        if last_look <= MIN or not config.heartbeat or self._is_failed(config):
             return MIN
         if self._backlog(after, config):
             return MIN
-        return looked - looked % config.heartbeat - config.lateness
+        return last_look - last_look % config.heartbeat - config.lateness
 
     def _state(
         self,

@@ -143,9 +143,9 @@ class Spools:
 
     def remove_stream(self, name: str) -> None:
         """Stops the spool of a removed stream. Its batches stay."""
-        gone = [spool for spool in self._all if spool.config.name == name]
-        self._all = [spool for spool in self._all if spool not in gone]
-        for spool in gone:
+        removed = [spool for spool in self._all if spool.config.name == name]
+        self._all = [spool for spool in self._all if spool not in removed]
+        for spool in removed:
             spool.stop()
 
     @property

@@ -175,14 +175,14 @@ def count_passed(
 
 def _count_skipped_files(record: StreamRecord, intention: EpochIntent, name: str) -> None:
     """Counts the files that the epoch reports as not read."""
-    overtaken, gone = (
+    overtaken, deleted = (
         len(of.get(name, ())) for of in (intention.late_files, intention.deleted_files)
     )
     record.late_files, record.deleted_files = (
         record.late_files + overtaken,
-        record.deleted_files + gone,
+        record.deleted_files + deleted,
     )
-    record.dead_letters += overtaken + gone + len(intention.unreadable_files.get(name, ()))
+    record.dead_letters += overtaken + deleted + len(intention.unreadable_files.get(name, ()))
     record.dead_letters += sum(
         reference.stream == name for reference, _ in intention.crashing_splits
     )

@@ -214,13 +214,13 @@ class Publication:
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
             rest()
-        gone = self._add(manifest)
+        dropped_entries = self._add(manifest)
         self._needed = self._followed.follow(manifest)
         self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
         if not self._forgets:
             self._forget_plans(manifest)
         if not self.keep:
-            self._forget(manifest, gone)
+            self._forget(manifest, dropped_entries)
         elif manifest.segments or manifest.shown_reports:
             self.kept.append(
                 PublishedEpoch(manifest.plan, manifest.segments, manifest.shown_reports)
@@ -233,9 +233,9 @@ class Publication:
         miss a named file.
         """
         if self.index is not None:
-            gone = self.index.add(manifest)
+            dropped_entries = self.index.add(manifest)
             self.checkpoint.indexed = self.index.newest
-            return gone
+            return dropped_entries
         if self._forgets and not manifest.previous_indexed_epoch:
             forget_index(self.checkpoint.root)
             self._forgets = False
@@ -434,10 +434,11 @@ class Publication:
             self.checkpoint.forget_plans(plan)
             self.oldest_plan = plan
 
-    def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
+    def _forget(self, manifest: Manifest, dropped_entries: Sequence[Entry]) -> None:
         """Deletes data that no publication or query will read: segments older than held or
-        published ones or those of the previous epoch, and older letters. ``gone``: results that the
-        index has just given up. Nothing is deleted while an index of a previous run names it.
+        published ones or those of the previous epoch, and older letters. ``dropped_entries``:
+        results that the index has just given up. Nothing is deleted while an index of a previous
+        run names it.
         """
         if self._forgets:
             return
@@ -449,7 +450,7 @@ class Publication:
         if self.index is None or manifest.epoch % SWEEP == 0:
             self._forget_files("results", first)
         else:  # many existing files stay
-            whole = (entry for entry in gone if entry.epoch < first)
+            whole = (entry for entry in dropped_entries if entry.epoch < first)
             self.checkpoint.unlink(name for entry in whole for name in entry.segments)
 
     def _forget_files(self, folder: str, least: int) -> None:

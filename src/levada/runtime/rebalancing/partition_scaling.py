@@ -61,8 +61,8 @@ def _partitions_needed(measured: Measured, options: BalanceOptions) -> int:
 
 def spread(table: GroupTable, weights: Doubles, parts: int) -> Ints:
     """Assigns each group to a partition, for another number of partitions."""
-    over = _fewer if parts < table.partitions else _groups_for_new
-    return over(table, weights, parts)
+    moves = _fewer if parts < table.partitions else _groups_for_new
+    return moves(table, weights, parts)
 
 
 def _fewer(table: GroupTable, weights: Doubles, parts: int) -> Ints:

@@ -114,11 +114,11 @@ def matrices(names: Sequence[str], timings: dict[str, Timed]) -> tuple[Doubles, 
     return np.round(latency), bandwidth
 
 
-def _figures(came: Sequence[float]) -> tuple[float, float]:
+def _figures(arrivals: Sequence[float]) -> tuple[float, float]:
     """Returns the ns of a small blob and the bytes/s, from the arrival times of large blobs: the
     first, and two in each turn, of which the first follows the small ones.
     """
-    steps = np.diff(came)
+    steps = np.diff(arrivals)
     mixed, large = float(np.median(steps[0::2])), max(float(np.median(steps[1::2])), 1e-9)
     return max(mixed - large, 0.0) / SMALL_BLOBS_PER_TURN * 1e9, LARGE_BLOB_BYTES / large
 

@@ -598,11 +598,11 @@ def _digest(reference: FileSplit) -> str:
 
 
 def _rows(
-    config: StreamConfig, came: SplitContent, bounds: dict[str, int]
+    config: StreamConfig, content: SplitContent, bounds: dict[str, int]
 ) -> tuple[FileSplit, Messages | None, Tuples]:
-    assert came.rows is not None, "a table has rows"
-    tuples = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
-    return came.reference, came.messages, tuples
+    assert content.rows is not None, "a table has rows"
+    tuples = tuples_of(content.rows, config, content.reference, messages=content.messages, **bounds)
+    return content.reference, content.messages, tuples
 
 
 def _first_nodes(plan: Plan, kind: type[Leaf]) -> list[PlanNode[Leaf]]:

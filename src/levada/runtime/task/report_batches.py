@@ -122,9 +122,9 @@ def _last_step(nodes: Sequence[PlanNode], env: OperatorContext) -> int:
     endless = [n for n in nodes if _never_empties(n)]
     streams = {i for n in endless for some in n.schedules.distinct for i in some.streams}
     progress = env.progress
-    over = progress.new >= MAX
-    over = over if progress.ended is None else over | progress.ended
-    times = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
+    has_ended = progress.new >= MAX
+    has_ended = has_ended if progress.ended is None else has_ended | progress.ended
+    times = [env.element_times.get(i, NOTHING).ts for i in streams if has_ended[i]]
     return min((int(ts[-1]) if len(ts) else MIN for ts in times), default=MAX)
 
 

@@ -212,9 +212,11 @@ class StageTask:
         if self.context.is_first_epoch:
             self._forget_removed()
         arrived = self._receive(blobs)
-        came = sum([frame.n for frame in chain(*self.inputs.values(), *self.partials.values())])
+        input_rows = sum(
+            [frame.n for frame in chain(*self.inputs.values(), *self.partials.values())]
+        )
         read = sum([control.elements for control in self.controls])
-        self.pool.spent.rows = max(came, read)
+        self.pool.spent.rows = max(input_rows, read)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progress()

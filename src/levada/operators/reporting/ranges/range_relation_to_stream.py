@@ -416,10 +416,10 @@ def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
 
 def _report_rows(rows: Frame, row: Longs, op: Ints) -> Frame:
     """Returns report rows of these members or cells."""
-    taken = rows.take(row)
+    reported = rows.take(row)
     replaced = ("op", "r", "w", LOWEST_CELL, LOWEST_CELL_BEFORE)
     columns = {
-        n: c for n, c in taken.columns.items() if n not in replaced and not n.startswith("#")
+        n: c for n, c in reported.columns.items() if n not in replaced and not n.startswith("#")
     }
-    weights = np.ones(taken.n, np.int8)
-    return Frame({"op": op, **columns, "r": taken[col.BEGIN], "w": weights}, taken.n)
+    weights = np.ones(reported.n, np.int8)
+    return Frame({"op": op, **columns, "r": reported[col.BEGIN], "w": weights}, reported.n)

@@ -52,9 +52,14 @@ from levada.engine.epoch_loop import start_epochs
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.cpu_pinning import processors_of, read_pinning
-from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
+from levada.engine.placement.placement_options import (
+    LearnPlacementOption,
+    Wanted,
+    balancing_of,
+    degree_by,
+    parse_placement_option,
+)
 from levada.engine.placement.planning_options import planning_of
-from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
 from levada.engine.python.executor_choice import (
     await_up,
     check_surroundings,
@@ -62,9 +67,8 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.publish_signal import PublishSignal, set_or_later
 from levada.engine.python.static_source import StaticSource, static_sources
-from levada.engine.query import Query, Report, name_and_lifetime
+from levada.engine.query import PublishSignal, Query, Report, name_and_lifetime, set_or_later
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import columns_of

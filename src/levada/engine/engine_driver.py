@@ -72,10 +72,10 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan, queries_of_member
 from levada.plan.topology.trial_planning import run_deeper
+from levada.runtime.cost_model.memory_admission import ReportBacklog
 from levada.runtime.driver.after_commit import Publishing, Tell
 from levada.runtime.driver.heartbeat_thread import HeartbeatThread
 from levada.runtime.driver.query_catalog import Catalog
-from levada.runtime.driver.report_backlog import ReportBacklog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.epoch_pipeline import EpochRunner
 from levada.runtime.executor import Executor

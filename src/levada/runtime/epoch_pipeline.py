@@ -51,7 +51,7 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.admission_control import Admission
-from levada.runtime.cost_model.memory_admission import TooLarge, smaller
+from levada.runtime.cost_model.memory_admission import ReportBacklog, TooLarge, smaller
 from levada.runtime.cost_model.operator_cardinalities import tell_counts
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Pressure
 from levada.runtime.cost_model.partition_count import PartitionCountPolicy
@@ -59,8 +59,6 @@ from levada.runtime.driver import derived_streams, epoch_totals
 from levada.runtime.driver.after_commit import Publishing
 from levada.runtime.driver.load_static import StaticLoads
 from levada.runtime.driver.parallelism import bundles
-from levada.runtime.driver.report_backlog import ReportBacklog
-from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_crashing_input
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import (
@@ -69,10 +67,13 @@ from levada.runtime.driver.stream_progress import (
     count_passed,
     count_sent,
     decode_outcomes,
+    ended_twice,
     largest_time,
+    letters_of,
     record_placement,
     records_of,
     tell_executors,
+    without_crashing_input,
 )
 from levada.runtime.executor import Executor, Job
 from levada.runtime.placement.task_placement import TaskPlacement

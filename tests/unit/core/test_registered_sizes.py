@@ -14,7 +14,7 @@ ROOT = Path(levada.__file__).parent
 # codes, formats of files, seconds, attempts, bounds that users see, and figures of cost models,
 # whose choices differ in time alone.
 OTHERS = (
-    "operators.reporting.result_size.VALUE",
+    "operators.row_limit.VALUE",
     "operators.expressions.numeric",
     "operators.expressions.sort_keys",
     "operators.expressions.scalar",

@@ -54,8 +54,15 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_errors import shown
 from levada.connectors.sources.file_listing import Listing, is_glob
-from levada.connectors.sources.file_splits import Position, Taken, references_of, rows_behind
-from levada.connectors.sources.file_splitter import FileRange, FileSplitter, SourceFile
+from levada.connectors.sources.file_splitter import (
+    FileRange,
+    FileSplitter,
+    Position,
+    SourceFile,
+    Taken,
+    references_of,
+    rows_behind,
+)
 from levada.connectors.sources.fingerprint import Fingerprint, open_descriptor
 from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import is_next

@@ -27,9 +27,8 @@ from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import drop_unreported
-from levada.operators.reporting.result_size import as_solutions
 from levada.operators.reporting.shared_result_cells import same_of, without_cells
-from levada.operators.row_limit import attribute_to_query, check_reports
+from levada.operators.row_limit import as_solutions, attribute_to_query, check_reports
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.shared_results import add_shared_rows

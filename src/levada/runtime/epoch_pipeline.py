@@ -261,7 +261,7 @@ class EpochRunner:
     def run(self, intention: EpochIntent) -> PendingPublication | None:
         """Runs an epoch to its publication. A committed epoch is only published again. Returns the
         part of the publication that may continue beside the next epoch
-        (``runtime.publication.async_publication``).
+        (``runtime.publication.publication``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             return self.publishing.publish(self.checkpoint.last)

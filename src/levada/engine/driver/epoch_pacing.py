@@ -29,10 +29,10 @@ SHARE = 4
 @frozen
 class EpochPacing:
     """The options of an engine's epochs. ``interval``: the least time between the starts of two, ms
-    (None: by their cost, ``runtime.cost_model.epoch_interval``). ``epoch_rows``: the most elements
-    of one. ``delay``: the target latency of results, ms (0: none). ``once``: the existing input is
-    read and the streams end, unless ``keep_open``. ``limits``: those of one query. ``slices``: the
-    slices of event time with send graphs (``checkpoint.send_graph_options``).
+    (None: by their cost, ``runtime.cost_model.epoch_time_trend``). ``epoch_rows``: the most
+    elements of one. ``delay``: the target latency of results, ms (0: none). ``once``: the existing
+    input is read and the streams end, unless ``keep_open``. ``limits``: those of one query.
+    ``slices``: the slices of event time with send graphs (``checkpoint.send_graph_options``).
 
     ``placed``: the preferred executors of tasks. ``balancing``: the policy that moves groups.
     ``cores``: the cores for partitions (0: as many as partitions). ``learner``: learns placements

@@ -7,7 +7,7 @@ imprints are made. Large files are read by many tasks, in a job of its own befor
 A static graph is a set, and a replacement is a difference of sets. Both need equal rows in one
 place. The exchange of the epoch, by the keys of joins, does not guarantee that. The files live as
 long as the epoch. The intake reads them like rows that it made itself. Small files are read in one
-task of the epoch (``runtime/task/intake``). Cost: each row is written and read once more.
+task of the epoch (``runtime/task/ingest_task``). Cost: each row is written and read once more.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 (docs/decisions/0007-one-task-or-many.md).
 
 The model ``epochs`` predicts the time of an epoch for each way. It follows from the costs of
-operators, the critical path and a line over measurements (``operator_cost`` and
-``epoch_time_trend`` of ``runtime.cost_model``). It also predicts the CPU time of the tasks, and of
+operators, the critical path and a line over measurements (below, and
+``runtime.cost_model.epoch_time_trend``). It also predicts the CPU time of the tasks, and of
 Spark's JVM if that is local; ``parallelism_choice`` chooses by both. Without measurements an epoch
 is one task unless it is very large. A way that was not tried for long, and is nearly the better
 one, is tried again. All ways return the same outcomes.

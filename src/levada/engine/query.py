@@ -71,7 +71,9 @@ def _time_text(time: int | None) -> str:
 
 
 class EngineHandle(Protocol):
-    """The part of an engine that a query's handle uses."""
+    """The part of an engine that a query's handle uses. A protocol, since ``engine.engine`` makes
+    the handles and imports this module.
+    """
 
     _publish_signal: PublishSignal
     _followers: list[threading.Thread]

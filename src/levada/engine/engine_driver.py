@@ -39,6 +39,7 @@ from levada.engine.background_planning import (
 from levada.engine.control_requests import Requests
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, clock_ms, wall_clock_ms
+from levada.engine.driver.heartbeat_thread import HeartbeatThread
 from levada.engine.driver.loop_control import LoopControl
 from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
@@ -74,7 +75,6 @@ from levada.plan.execution.plan import Plan, queries_of_member
 from levada.plan.topology.trial_planning import run_deeper
 from levada.runtime.cost_model.memory_admission import ReportBacklog
 from levada.runtime.driver.after_commit import Publishing, Tell
-from levada.runtime.driver.heartbeat_thread import HeartbeatThread
 from levada.runtime.driver.query_catalog import Catalog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.epoch_pipeline import EpochRunner
@@ -168,7 +168,7 @@ class Driver:
             tempo.learner.epochs = self.epochs
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
-        self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
+        self._heart = HeartbeatThread(checkpoint, self.loop, sourcing, self._spools)
 
     def _discard_old_plans(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
         """Discards state and plans that this run's queries cannot use."""
@@ -243,12 +243,8 @@ class Driver:
         """Returns the condition for which epochs wait; "" without one, or if it is unknown."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        reasons = (self._awaits or self._held_by, *self._unavailable_sources().values())
+        reasons = (self._awaits or self._held_by, *self._heart.unavailable_sources.values())
         return " ".join(each for each in reasons if each)
-
-    def _unavailable_sources(self) -> dict[str, str]:
-        """Returns the reasons why sources do not respond, by stream."""
-        return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end. Raises their failure."""

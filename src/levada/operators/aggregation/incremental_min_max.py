@@ -57,13 +57,13 @@ class _Values:
     stored: ordered_counts.First | None
     stored_place: Longs
     place: Longs
-    sure: Longs
+    certain: Longs
     whole: Bools
 
     @property
     def is_known(self) -> Bools:
         """The values of which all is known."""
-        return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
+        return np.arange(self.rows.n) >= self.certain[self.rows[col.GROUP]]
 
     def groups_with_remaining(self, w: npt.NDArray[np.int8]) -> Bools:
         """Returns the groups that certainly have a value at every report, because not all values

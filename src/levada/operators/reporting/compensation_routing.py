@@ -131,7 +131,7 @@ class CompensationRouter:
         need.
         """
         target, shares = self.plan.nodes[consumer.node], sharing_demand_of(self.plan)
-        join, count, kept = (
+        join, occurrences, relaxed_stream = (
             target.as_step(s.Join),
             target.as_step(s.Occur),
             target.as_step(s.RelaxedStream),
@@ -144,12 +144,12 @@ class CompensationRouter:
             wanted_rows = drop_unwanted(join, consumer.input, frame, shares, self.pool)
             self.met.add_input(join.id, wanted_rows["op"])
             return wanted_rows
-        if count is not None and count.step.relaxed:
-            return drop_unwanted(count, consumer.input, frame, shares, self.pool)
-        if kept is None:
+        if occurrences is not None and occurrences.step.relaxed:
+            return drop_unwanted(occurrences, consumer.input, frame, shares, self.pool)
+        if relaxed_stream is None:
             return frame
-        wanted_rows = drop_unwanted(kept, 0, frame, shares, self.pool)
-        for edge in kept.consumers:
+        wanted_rows = drop_unwanted(relaxed_stream, 0, frame, shares, self.pool)
+        for edge in relaxed_stream.consumers:
             self.met.add_input(edge.node, fan_out(wanted_rows["op"], edge.fan)[1])
         return wanted_rows
 

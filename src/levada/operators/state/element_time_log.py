@@ -44,7 +44,7 @@ class KeptTimes:
     def __init__(
         self, state: State, key: str, arrived: Sequence[Frame], w: int, *, with_counts: bool
     ) -> None:
-        self._state, self._key, self._w, self._counted = state, key, w, with_counts
+        self._state, self._key, self._w, self._with_counts = state, key, w, with_counts
         previous = [state.whole(piece) for piece in state.pieces(key)]
         self._new = fresh_of(previous, arrived, with_counts=with_counts)
         self.seen: EventTimes = times_below([*previous, self._new], w, with_counts=with_counts)
@@ -74,10 +74,10 @@ class KeptTimes:
         self, pieces: list[StatePart], loose: Sequence[Frame], needed: Times
     ) -> list[StatePart]:
         """Writes the remaining loose rows as one more part."""
-        rows = align_frames(loose, with_counts=self._counted)
+        rows = align_frames(loose, with_counts=self._with_counts)
         stays = self._is_kept(needed, rows["ts"])
         rows, dropped = rows.where(stays), rows.where(~stays)
-        if dropped.n and self._counted:
+        if dropped.n and self._with_counts:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
             left = distinct(np.concatenate([rows["ts"], *there]))
             rows = align_frames([rows, pass_on_counts(dropped, left)], with_counts=True)

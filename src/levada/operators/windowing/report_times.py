@@ -107,7 +107,7 @@ def instants(
     windows = schedule.windows
     element_lists = [element_times.get(n, NOTHING) for n in schedule.streams]
     spans = [span(w, s, schedule.start) for w, s in zip(windows, element_lists, strict=True)]
-    kinds = reporting_windows([w.kind for w in windows])
+    reporting = reporting_windows([w.kind for w in windows])
     last, cap = MAX, high
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
@@ -116,10 +116,10 @@ def instants(
         if any(len(e) and int(e.max()) >= MAX for _, e in spans):
             last = high = max([high, *(int(s.ts[-1]) for s in element_lists if len(s.ts))])
     end, high = high, min(high, cap)
-    changed = [t for i in kinds if not windows[i].kind.on_close for t in spans[i]]
+    changed = [t for i in reporting if not windows[i].kind.on_close for t in spans[i]]
     changes = _unique(changed, low, high)
     covered = _union(spans)
-    closing = [windows[i] for i in kinds if windows[i].kind.on_close]
+    closing = [windows[i] for i in reporting if windows[i].kind.on_close]
     _check_few(closing, covered, low, high, most=most)
     closes = [_closes(w, covered, low, high) for w in closing]
     times = _unique([changes, *closes], low, high)

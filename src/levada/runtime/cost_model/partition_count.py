@@ -60,15 +60,15 @@ class ExecutorCoreTracker:
         self, clock: Callable[[], int], *, always: bool = True, table_cores: int = 0
     ) -> None:
         self._clock, self._always, self._known = clock, always, table_cores
-        self._seen, self._since = 0, 0
+        self._cores, self._since = 0, 0
 
     def deal(self, table: GroupTable, cores: int) -> GroupTable | None:
         """Returns the group table of the next epochs, if it changes. ``cores``: of the executors in
         the last epoch (0: unknown, or there is no cluster).
         """
         cores, now = min(cores, MOST_PARTITIONS), self._clock()
-        if cores != self._seen:
-            self._seen, self._since = cores, now
+        if cores != self._cores:
+            self._cores, self._since = cores, now
         wait = MORE if cores > table.partitions else FEWER
         if cores in (0, *(() if self._always else (self._known,))) or now - self._since < wait:
             return None

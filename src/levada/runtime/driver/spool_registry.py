@@ -87,7 +87,7 @@ class Spools:
 
     def __init__(self, *, lasting: bool = False, elsewhere: str = "") -> None:
         self._all: list[Spool] = []
-        self._kept, self._elsewhere = lasting, elsewhere
+        self._lasting, self._elsewhere = lasting, elsewhere
 
     def config_of(
         self,
@@ -126,7 +126,7 @@ class Spools:
     def _feed_spool(self, config: StreamConfig, root: Path) -> StreamConfig:
         assert config.feed is not None, "the stream is a feed"
         listen = _RECEIVERS[config.feed.kind]()
-        return self._add(FeedSpool(config, root, listen, kept=self._kept))
+        return self._add(FeedSpool(config, root, listen, kept=self._lasting))
 
     def rows(self, config: StreamConfig, columns: tuple[str, ...], root: Path) -> StreamConfig:
         """Returns a stream of rows from Python as it was declared, whatever its source was. Its

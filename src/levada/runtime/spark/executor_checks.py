@@ -85,7 +85,7 @@ class ExecutorChecks:
         self, session: Any, executor: Executor, root: Path, read: Callable[[], Sequence[str]]
     ) -> None:
         self._session, self._executor, self._root, self._read = session, executor, root, read
-        self._asked = frozenset[str]()
+        self._responding = frozenset[str]()
         self._answer: Future[frozenset[str]] | None = None
 
     def __call__(self, there: Collection[str], *, wait: bool = False) -> frozenset[str]:
@@ -93,19 +93,19 @@ class ExecutorChecks:
         them.
         """
         answer = self._answer
-        if answer is not None and (wait or answer.done() or self._asked.isdisjoint(there)):
+        if answer is not None and (wait or answer.done() or self._responding.isdisjoint(there)):
             self._answer = None
-            self._asked = answer.result()
-        if not self._asked.issuperset(there):
-            if wait or self._asked.isdisjoint(there):
+            self._responding = answer.result()
+        if not self._responding.issuperset(there):
+            if wait or self._responding.isdisjoint(there):
                 self.ask()
             elif self._answer is None:
                 self._answer = self._begin()
-        return self._asked.intersection(there)
+        return self._responding.intersection(there)
 
     def ask(self) -> None:
         """Checks the present executors."""
-        self._asked = probe(self._session, self._executor, self._root, self._read())
+        self._responding = probe(self._session, self._executor, self._root, self._read())
 
     def _begin(self) -> Future[frozenset[str]]:
         """Checks executors in a thread of its own, for which the process does not wait when it

@@ -64,7 +64,7 @@ class SparkStart:
         bound: Processors = (),
     ) -> None:
         self._bound = bound
-        self._master, self._scratch, self._read, self._kept = master, scratch, read, lasting
+        self._master, self._scratch, self._read, self._lasting = master, scratch, read, lasting
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
         self._guard = threading.Lock()
@@ -98,7 +98,7 @@ class SparkStart:
 
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
         executor = SparkExecutor(session, bound=self._bound)
-        if self._kept and not shares_host(self._master):
+        if self._lasting and not shares_host(self._master):
             from levada.runtime.spark.executor_checks import ExecutorChecks
 
             executor.sight = sight = ExecutorChecks(

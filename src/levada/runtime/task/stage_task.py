@@ -193,7 +193,7 @@ class StageTask:
         self.arrivals = ReceivedCounts()
         # for each node: CPU seconds, and its input rows
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
-        self.made: list[tuple[Terms, int]] = []
+        self.new_terms: list[tuple[Terms, int]] = []
         self.given_rows: Counter | None = None
         if context.load_detail == ROWS:
             self.given_rows = Counter(len(load_groups(context.group_table_file).partition))
@@ -272,16 +272,16 @@ class StageTask:
         for i, step in enumerate(steps):
             partials = self.partials if i == 0 else {}  # of panes: the first step takes them
             partials.update(arrived.take(step, self.nodes.closing, self.inputs))
-            before = self.pool.table_count, len(self.made)
+            before = self.pool.table_count, len(self.new_terms)
             self.env = replace(env, progress=step.progress, partials=partials)
             self._evaluate(nodes, exchange)
             self._release(*before, exchange)
 
-    def _release(self, tables: int, slot_count: int, exchange: Exchange) -> None:
+    def _release(self, tables: int, term_count: int, exchange: Exchange) -> None:
         """Releases the texts of a step that no output or remembered row shows."""
         waiting_terms = [
             *report_buffer.new_terms(self.state),
-            *(terms for terms, _ in self.made[slot_count:]),
+            *(terms for terms, _ in self.new_terms[term_count:]),
         ]
         identities = [
             *self.results.fresh(),
@@ -388,12 +388,12 @@ class StageTask:
         """Keeps terms as long as the rows that they arrived with, or were computed for (report rows
         are gone by then).
         """
-        retained = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        retained = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.new_terms)]
         if not (retained or self.state.pieces(term_retention.KEY)):
             return
         old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
-        dead = max([self.dead, *(d for _, d in self.made)])
+        dead = max([self.dead, *(d for _, d in self.new_terms)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
         term_retention.insert(self.state, Terms.merge(retained), dead, horizon)
 
@@ -404,7 +404,7 @@ class StageTask:
             return
         if pairs := list(text_identities(frame, node.layout, new_slots)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
-            self.made += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
+            self.new_terms += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
 
     def _element_times(self) -> dict[int, EventTimes]:
         """Returns the distinct event times of all released elements, for nodes with listed

@@ -27,7 +27,7 @@ class _Level(NamedTuple):
 
     codes: Ints | None
     many: int
-    wanted: Longs
+    places: Longs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,8 +71,8 @@ class Nodes:
             if level.codes is not None and level.many < len(level.codes):
                 slices = merge(slices, level.codes, level.many)
             for name in some:
-                sums[name][at : at + len(level.wanted)] = slices[name][level.wanted]
-            at += len(level.wanted)
+                sums[name][at : at + len(level.places)] = slices[name][level.places]
+            at += len(level.places)
         return sums
 
 

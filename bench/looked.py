@@ -52,9 +52,9 @@ class Looked(LocalExecutor):
             return whole(frames, name)
 
         def blocks(of: _Blocks, at: Longs) -> None:
-            before = np.count_nonzero(of._seen)
+            before = np.count_nonzero(of._checked)
             check(of, at)
-            self._read += int(np.count_nonzero(of._seen) - before) << BLOCK
+            self._read += int(np.count_nonzero(of._checked) - before) << BLOCK
 
         def sums_of(frames: CheckedFrames, of: Described) -> Words:
             found = sums(frames, of)

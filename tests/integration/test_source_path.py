@@ -9,8 +9,8 @@ import pytest
 from tools.path import package_changes
 
 ROOT = Path(__file__).parents[2]
-MAX_FILES = 372
-MAX_CHANGES = 160
+MAX_FILES = 318
+MAX_CHANGES = 152
 """Before the move to thirteen packages there were 371 files and 163 changes. Threads vary the order
 of a few files.
 """

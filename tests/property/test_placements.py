@@ -23,7 +23,7 @@ from levada.engine.engine import Engine
 from levada.placement.placement_file import group_name
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from levada.runtime.executor import LocalExecutor
 from levada.testing.compare import same_queries
 from levada.testing.reference_model import Report
@@ -94,8 +94,8 @@ def test_no_placement_shows(case: Case, lot: int) -> None:
     """Whatever goes where, and whatever becomes of it, results are the same."""
     expected = case.expected()
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "find_crashes", nobody),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(stream_progress, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         warnings.catch_warnings(),
     ):

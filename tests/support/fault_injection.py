@@ -13,7 +13,7 @@ import pytest
 from levada.checkpoint.epoch_context import decode_context
 from levada.errors import EngineError
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 
 HEART = "levada heart"
@@ -31,7 +31,7 @@ class Fate:
         self.left, self.calls = None, 0
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
-        monkeypatch.setattr(skipped_files, "find_crashes", nobody)
+        monkeypatch.setattr(stream_progress, "find_crashes", nobody)
         monkeypatch.setattr(epoch_pipeline, "rehearse", lambda job: None)
 
     def _doomed(self, call: Any) -> Any:

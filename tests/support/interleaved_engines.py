@@ -16,7 +16,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.leadership.commit_log import Leadership
 from levada.errors import CheckpointError, OvertakenError
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from support.fault_injection import CALLS, nobody
 
 PATIENCE = 120  # s
@@ -40,7 +40,7 @@ class Turns:
         monkeypatch.setattr(Leadership, "commit", self._noted(Leadership.commit))
         monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
         monkeypatch.setattr(os, "getpid", lambda: 1)
-        monkeypatch.setattr(skipped_files, "find_crashes", nobody)
+        monkeypatch.setattr(stream_progress, "find_crashes", nobody)
         monkeypatch.setattr(epoch_pipeline, "rehearse", lambda job: None)
 
     def run(self, engines: Sequence[Callable[[], None]], choose: Choose) -> int:

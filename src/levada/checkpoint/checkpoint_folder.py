@@ -34,16 +34,22 @@ import xxhash
 from levada.checkpoint.epoch_context import Setup, encode_setup, load_plan, load_setup
 from levada.checkpoint.key_group_tables import GroupTables
 from levada.checkpoint.leadership.commit_log import Driver, Leadership
-from levada.checkpoint.leadership.new_checkpoint import check_free
+from levada.checkpoint.leadership.heartbeat import FOLDER
 from levada.checkpoint.live_files import LiveFiles, find_leftovers, orphans, previous
 from levada.checkpoint.manifest import Manifest, read_manifest
-from levada.checkpoint.object_store.folder_mirror import mirror_of
+from levada.checkpoint.object_store.folder_mirror import MARK, mirror_of
 from levada.checkpoint.object_store.object_client import Objects
 from levada.checkpoint.reader_leases import epochs_there, needed_from
-from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_files import FORMAT, MODES, Facts, facts_of, set_mode, sync_folder
 from levada.core.checksummed_files import seal
-from levada.core.durable_files import delete, make_alike, replace_file, unwritable_error, write_once
+from levada.core.durable_files import (
+    delete,
+    make_alike,
+    make_folders,
+    replace_file,
+    unwritable_error,
+    write_once,
+)
 from levada.core.frozen import frozen
 from levada.core.names import is_derived
 from levada.core.size_thresholds import register
@@ -391,3 +397,21 @@ def plan_of(root: Path, facts: Facts, version: int) -> Plan:
 
 def _plan_path(root: Path, facts: Facts, version: int) -> Path:
     return root / "plans" / f"{version}-{facts.id}.plan"
+
+
+# The check of the place of a new checkpoint: a folder that is empty, except for files of processes
+# that look for a checkpoint there, or wait for one.
+
+
+OURS = ("lock", ".levada.json.", MARK, f".{MARK}.")
+
+
+def check_free(root: Path) -> None:
+    """Raises ``CheckpointError`` if a folder without a checkpoint contains anything else."""
+    names = (path.name for path in root.iterdir())
+    strange = min((n for n in names if n != FOLDER and not n.startswith(OURS)), default="")
+    if strange:
+        raise CheckpointError(
+            f"{root} is not a checkpoint of Levada: it holds {strange}.",
+            hint="Choose an empty folder.",
+        )

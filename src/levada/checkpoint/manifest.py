@@ -453,7 +453,7 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     join_rows: dict[str, list[int]] = {}
     # node -> [CPU seconds, rows that it was given], since it came; of many those with most seconds
     node_charges: dict[int, tuple[float, int]] = {}
-    # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
+    # node of a join whose form is chosen -> the last report of its tasks (``plan/execution/joins``)
     join_strategies: dict[str, list[int]] = {}
     static_load: Loaded | None = None  # in the last epoch that read static data
     unneeded_files: list[str] = []  # files of the inventory that are named no more

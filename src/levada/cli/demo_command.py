@@ -26,7 +26,7 @@ from levada.cli.demo.nycflights import data_folder, read_tables
 from levada.cli.demo.write_demo import APP, Written, discard, empty_folder, fill
 from levada.cli.progress import PlainLines
 from levada.cli.run import RunApp
-from levada.core.atomic_file import sink_error
+from levada.core.durable_files import sink_error
 from levada.core.frozen import frozen
 from levada.engine.status.summary import Progress, Summary
 

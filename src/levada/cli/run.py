@@ -17,7 +17,7 @@ from levada.checkpoint.object_store.store_url import Address, folder_of
 from levada.cli.app.app_file import STDOUT, App
 from levada.cli.progress import After, Waiting, choose
 from levada.connectors.serialization.result_formats import Format
-from levada.core.atomic_file import sink_error, write_atomic
+from levada.core.durable_files import sink_error, write_atomic
 from levada.core.event_time import parse_duration
 from levada.core.frozen import frozen
 from levada.engine.status.summary import Summary

@@ -37,8 +37,7 @@ from levada.engine.status.status import (
     read_status,
 )
 from levada.engine.status.status_document import status_document
-from levada.engine.status.stream_remarks import remarks
-from levada.engine.status.summary import StreamCounts, table
+from levada.engine.status.summary import StreamCounts, remarks, table
 
 CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
 

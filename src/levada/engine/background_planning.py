@@ -26,6 +26,7 @@ from functools import partial
 
 from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.core.thread_interrupt import Interrupt
+from levada.engine.driver.loop_control import LoopControl
 from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import prepare
 from levada.engine.query_request import QueryRequest
@@ -33,7 +34,7 @@ from levada.engine.registry import Registry
 from levada.engine.syntax_tree_transfer import SMALL_TEXTS, Tree, decode_tree
 from levada.errors import LevadaError, UsageError
 from levada.plan.execution.plan import Plan
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 
 MAX_CPU_SECONDS = 20.0
 MAX_BYTES = 1 << 30
@@ -120,12 +121,12 @@ class Trial:
 
 
 class Work:
-    """A thread that is interrupted when it takes too much CPU time or memory. It calls ``wake`` at
-    its end. ``failure``: the exception that it raised.
+    """A thread that is interrupted when it takes too much CPU time or memory. It wakes
+    ``loop`` at its end. ``failure``: the exception that it raised.
     """
 
-    def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
-        self._work, self._wake = work, wake
+    def __init__(self, work: Callable[[], None], loop: LoopControl, name: str) -> None:
+        self._work, self._loop = work, loop
         self.failure: BaseException | None = PreemptedError()
         self.seconds = 0.0  # of CPU, at the end
         self._interrupt: Interrupt | None = None  # once the thread has begun
@@ -148,7 +149,7 @@ class Work:
             with suppress(OutOfTimeError):
                 interrupt.end()
             self.seconds = time.thread_time()
-        self._wake()
+        self._loop.wake()
 
     @property
     def is_over(self) -> bool:
@@ -179,12 +180,12 @@ class Work:
 
 
 class PlanningAhead:
-    """The threads that plan one trial at a time and parse texts for the next trials. They call
-    ``wake`` at their ends.
+    """The threads that plan one trial at a time and parse texts for the next trials. They wake
+    ``loop`` at their ends.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
+    def __init__(self, loop: LoopControl) -> None:
+        self._loop = loop
         self._work: Work | None = None
         self._trial: Trial | None = None
         self._parsing: dict[str, Parsing] = {}  # by the ids of requests
@@ -197,7 +198,7 @@ class PlanningAhead:
         for request in trial.requests:
             if (parsing := self._parsing.pop(request.id, None)) is not None:
                 trial.registry.trees |= parsing.trees
-        self._trial, self._work = trial, Work(partial(plan, trial), self._wake, "planning")
+        self._trial, self._work = trial, Work(partial(plan, trial), self._loop, "planning")
 
     @property
     def is_busy(self) -> bool:
@@ -241,7 +242,7 @@ class PlanningAhead:
         for request in requests:
             is_new = size_of(request) > SMALL_TEXTS and request.id not in self._parsing
             if is_new and len(self._parsing) < MAX_PARSING:
-                self._parsing[request.id] = Parsing(request, self._wake)
+                self._parsing[request.id] = Parsing(request, self._loop)
         self._large_first = not self._large_first
         return choose([r for r in requests if self._is_parsed(r)], large=self._large_first)
 
@@ -257,10 +258,10 @@ class Parsing:
     tree.
     """
 
-    def __init__(self, request: Request, wake: Callable[[], None]) -> None:
+    def __init__(self, request: Request, loop: LoopControl) -> None:
         self.trees: dict[tuple[str, str | None], Tree] = {}
         self._request = request
-        self.work = Work(self._parse, wake, "parsing")
+        self.work = Work(self._parse, loop, "parsing")
 
     def _parse(self) -> None:
         for query in self._request.add:

@@ -51,7 +51,7 @@ from levada.engine.background_planning import (
     OutOfTimeError,
     Trial,
 )
-from levada.engine.delivery.requested_outputs import Requested
+from levada.engine.delivery.delivery_manager import Requested
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.query_expiry import QueryExpiry
 from levada.engine.driver.query_quotas import check_state
@@ -63,7 +63,7 @@ from levada.engine.suspended_queries import read_suspended
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
 from levada.plan.logical.query_options import options_of
 from levada.plan.topology.trial_planning import too_large
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 
 LOOK = 0.1  # s between two looks
 MOST_OVER = 1000  # ended queries in the ledger that were added while the engine ran

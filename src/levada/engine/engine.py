@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -49,10 +52,14 @@ from levada.engine.epoch_loop import start_epochs
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
 from levada.engine.placement.cpu_pinning import processors_of, read_pinning
-from levada.engine.placement.placement_options import LearnPlacementOption, parse_placement_option
+from levada.engine.placement.placement_options import (
+    LearnPlacementOption,
+    Wanted,
+    balancing_of,
+    degree_by,
+    parse_placement_option,
+)
 from levada.engine.placement.planning_options import planning_of
-from levada.engine.placement.rebalancing_setup import Wanted, balancing_of, degree_by
-from levada.engine.python.cleanup import join_all, register_cleanup
 from levada.engine.python.executor_choice import (
     await_up,
     check_surroundings,
@@ -60,9 +67,8 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.publish_signal import PublishSignal, set_or_later
 from levada.engine.python.static_source import StaticSource, static_sources
-from levada.engine.query import Query, Report, name_and_lifetime
+from levada.engine.query import PublishSignal, Query, Report, name_and_lifetime, set_or_later
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import columns_of
@@ -87,6 +93,7 @@ from levada.runtime.publication.publication import Publication
 
 if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
+
 
 NO_SPARK = "none"
 STARTING = "Levada is starting"
@@ -183,7 +190,7 @@ class Engine:
         self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may run elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)
         self._registry.guard = cpu_guard
-        self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
+        self._spools = Spools(lasting=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
@@ -399,11 +406,11 @@ class Engine:
             raise UsageError("The engine has been started already.")
         try:
             self._registry.begin()
-            placed, follow = apply_placement(self._wish, self._open(), self._registry.streams)
+            placed, learner = apply_placement(self._wish, self._open(), self._registry.streams)
             local_cores = cores(self._master) if self._is_here else 0
             tempo = EpochPacing(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, local_cores, follow, self._delay, self._bound,
+                placed, self._balancing, local_cores, learner, self._delay, self._bound,
                 self._degree, self._memory, accept_changes,
             )  # fmt: skip
             self._start(tempo)
@@ -441,10 +448,8 @@ class Engine:
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
-        index, new = self._deliveries.index_on(checkpoint.root, self._kept)
-        return Publication(
-            checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
-        )
+        self._deliveries.letters, index = letters, self._deliveries.first_index(self._kept)
+        return Publication(checkpoint, self._sink, letters, self._keep, files, index)
 
     def _open(self, *, locked: bool = True, behind: int | None = None) -> Checkpoint:
         """Opens the checkpoint for this engine, as ``start`` does. ``locked``: only if no other
@@ -657,3 +662,36 @@ class Engine:
 def _shape_of(query: Query) -> Shape:
     plan = query._query
     return Shape(query.name, plan.form, plan.output, tuple(plan.variables))
+
+
+# The resources of an engine, freed in the right order even if the program does not close it. Then
+# its garbage collection or the end of the process frees them.
+
+
+def register_cleanup(
+    engine: object, temporary: Path | None
+) -> tuple[ExitStack, weakref.finalize[..., object]]:
+    """Returns the stack of resources to free, the last first, and a finalizer that frees them
+    without ``close``. It removes the folder ``temporary`` at the end.
+    """
+    held = ExitStack()
+    if temporary is not None:
+        held.callback(shutil.rmtree, temporary, ignore_errors=True)
+    return held, weakref.finalize(engine, abandon, held)
+
+
+def abandon(held: ExitStack) -> None:
+    """Frees everything. On the loop's thread, where the garbage collector may run, another thread
+    does so, since it waits for the loop.
+    """
+    if threading.current_thread().name == "levada loop":
+        threading.Thread(target=held.close, name="levada close").start()
+    else:
+        held.close()
+
+
+def join_all(threads: Iterable[threading.Thread]) -> None:
+    """Waits for threads, except the calling one."""
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join()

@@ -39,6 +39,7 @@ from levada.engine.background_planning import (
 from levada.engine.control_requests import Requests
 from levada.engine.driver.driver_inputs import Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, clock_ms, wall_clock_ms
+from levada.engine.driver.heartbeat_thread import HeartbeatThread
 from levada.engine.driver.loop_control import LoopControl
 from levada.engine.driver.query_quotas import QueryQuotas
 from levada.engine.driver.stream_registry import Streams
@@ -72,10 +73,9 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan, queries_of_member
 from levada.plan.topology.trial_planning import run_deeper
+from levada.runtime.cost_model.memory_admission import ReportBacklog
 from levada.runtime.driver.after_commit import Publishing, Tell
-from levada.runtime.driver.heartbeat_thread import HeartbeatThread
-from levada.runtime.driver.query_catalog import Catalog, Registered
-from levada.runtime.driver.report_backlog import ReportBacklog
+from levada.runtime.driver.query_catalog import Catalog
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.epoch_pipeline import EpochRunner
 from levada.runtime.executor import Executor
@@ -84,6 +84,7 @@ from levada.runtime.publication.publication import (
     Publication,
     PublicationThread,
 )
+from levada.runtime.publication.registered_query import Registered
 from levada.runtime.task.allocator import give_back
 from levada.runtime.task.operator_failures import as_failure
 from levada.runtime.task.work_note import WorkNote
@@ -125,7 +126,7 @@ class Driver:
         self.began = time.monotonic()
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
-        self._spools, self._tempo = inputs.spools, tempo
+        self._spools, self._deliveries, self._tempo = inputs.spools, inputs.deliveries, tempo
         self.before = checkpoint.last  # the last manifest of earlier runs
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
         self._compare_streams(checkpoint)
@@ -136,7 +137,7 @@ class Driver:
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = 0  # in a row
         self._unsteady = 0  # failures of epochs that did not come again
-        self._ahead = PlanningAhead(self.loop.wake)
+        self._ahead = PlanningAhead(self.loop)
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
         self._collected = DeferredCollection()
         self._full = False  # there may be a backlog
@@ -163,11 +164,11 @@ class Driver:
             publication, chosen, sourcing, self._spools, tell=tell, promises=bool(tempo.delay)
         )
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
-        if tempo.follow is not None:
-            tempo.follow(self.epochs.set_placement)
+        if tempo.learner is not None:
+            tempo.learner.epochs = self.epochs
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
-        self._heart = HeartbeatThread(checkpoint, self.loop.wake, self._unavailable_sources)
+        self._heart = HeartbeatThread(checkpoint, self.loop, sourcing, self._spools)
 
     def _discard_old_plans(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
         """Discards state and plans that this run's queries cannot use."""
@@ -242,12 +243,8 @@ class Driver:
         """Returns the condition for which epochs wait; "" without one, or if it is unknown."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        reasons = (self._awaits or self._held_by, *self._unavailable_sources().values())
+        reasons = (self._awaits or self._held_by, *self._heart.unavailable_sources.values())
         return " ".join(each for each in reasons if each)
-
-    def _unavailable_sources(self) -> dict[str, str]:
-        """Returns the reasons why sources do not respond, by stream."""
-        return {**self.epochs.sourcing.unavailable, **self._spools.unavailable}
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end. Raises their failure."""
@@ -276,7 +273,7 @@ class Driver:
         self._statics.reload()
         self._take_requests()
         self._requests.answer()
-        self._held_by = self.publication.held_by()
+        self._held_by = self._deliveries.held_by(self.publication.index)
         self._suspend_unwritten()
         if self._held_by:
             return None
@@ -312,14 +309,14 @@ class Driver:
         if not busy:
             goes_on = self.epochs.plan is not None and not last.has_ended and not self.once
             changes = self._requests.take(last, ahead=goes_on)
-        wanted = self.publication.has_changed_outputs
+        wanted = self._deliveries.needs_kept_results
         if self._registry.changed or (
             not busy and (wanted or self._catalog.has_due_migrations(last))
         ):
             self._replan()
         elif wanted:
             with self._registry.lock:
-                self.publication.follow(self.last, self._registry.lifetime_of)
+                self._deliveries.follow(self.publication, self.last, self._registry)
         is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
         self._is_plan_awaited = is_plan_due and (bool(changes) or self._is_plan_awaited)
         if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
@@ -406,7 +403,7 @@ class Driver:
         """Makes the next epochs use the plan of a trial."""
         registry = self._registry
         with registry.lock:
-            self.publication.follow(self.last, registry.lifetime_of)
+            self._deliveries.follow(self.publication, self.last, registry)
             self.suspended.forget(trial.dropped)
             self._limits.by_query = self._requests.lower_limits(self._limits.all)
             self._catalog.settle(first=False)
@@ -455,14 +452,14 @@ class Driver:
             self._ahead.preempt()
             self._adopt()
         with registry.lock:
-            self.publication.follow(epochs.last, registry.lifetime_of)
+            self._deliveries.follow(self.publication, epochs.last, registry)
             self.suspended.compare(registry.queries)
         if epochs.last.has_ended:
             self._catalog.restore_lifetimes(self.suspended.without(registry.queries), epochs.last)
             return
         self._replan_at_stop = False
         with registry.lock:
-            self.publication.follow(epochs.last, registry.lifetime_of)  # with these very queries
+            self._deliveries.follow(self.publication, epochs.last, registry)  # these queries
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
@@ -538,7 +535,7 @@ class Driver:
 
     def _is_delivered(self) -> bool:
         """Returns whether all outputs have everything."""
-        self._held_by = self.publication.output_behind()
+        self._held_by = self._deliveries.behind(self.publication.index)
         return not self._held_by
 
     def may_run(self, text: str) -> bool:
@@ -719,7 +716,8 @@ class Driver:
 
     def _suspend_unwritten(self) -> None:
         """Suspends the queries whose results cannot be written."""
-        for name, failure in self.publication.take_failures().items():
+        failures = self.publication.take_failures() | self._deliveries.take_failures()
+        for name, failure in failures.items():
             self.suspended.add([name], failure, self._registry.queries)
             self._registry.changed = self._replan_at_stop = True
 

@@ -10,6 +10,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -24,14 +25,13 @@ from levada.core.event_time import TIMELESS, distinct
 from levada.core.query_model import Form, Output
 from levada.engine.python.notebook import SHOWN, frame_html
 from levada.engine.python.optional_imports import notebook_module
-from levada.engine.python.publish_signal import PublishSignal, set_or_later
 from levada.engine.python.result_tables import Table, Tabular
 from levada.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
-    from levada.runtime.driver.query_catalog import Registered
     from levada.runtime.publication.publication import Publication
-    from levada.runtime.publication.query_lifetime import Lifetime
+    from levada.runtime.publication.registered_query import Lifetime, Registered
+
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
@@ -71,7 +71,9 @@ def _time_text(time: int | None) -> str:
 
 
 class EngineHandle(Protocol):
-    """The part of an engine that a query's handle uses."""
+    """The part of an engine that a query's handle uses. A protocol, since ``engine.engine`` makes
+    the handles and imports this module.
+    """
 
     _publish_signal: PublishSignal
     _followers: list[threading.Thread]
@@ -389,3 +391,66 @@ def _report(form: Form, time: int | None, rows: pl.DataFrame, query: str) -> Rep
             return Report(time, rows, graph=graph, query=query)
         case _:
             return Report(time, rows, query=query)
+
+
+# A signal to readers of results: an epoch was published, or the engine started or was closed.
+#
+# Threads call ``wait``; asyncio code uses ``subscribe``. Removing a query or ending the epochs does
+# not notify readers. Readers look again after at most ``LOOK`` seconds.
+
+
+LOOK = 0.05  # s
+
+
+class PublishSignal:
+    """The signal of one engine."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Condition()
+        self._count = 0
+        self._hearers: set[Callable[[], object]] = set()
+
+    @property
+    def count(self) -> int:
+        """Returns the number of notifications so far."""
+        return self._count
+
+    def notify(self, _: object = None) -> None:
+        """Wakes all waiting readers."""
+        with self._rung:
+            self._count += 1
+            self._rung.notify_all()
+            hearers = list(self._hearers)
+        for hearer in hearers:
+            with suppress(RuntimeError):  # its event loop is closed
+                hearer()
+
+    def wait(self, heard: int, timeout: float = LOOK) -> None:
+        """Waits until more than ``heard`` notifications have been sent, or until ``timeout``
+        seconds pass.
+        """
+        with self._rung:
+            self._rung.wait_for(lambda: self._count > heard, timeout)
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[asyncio.Event]:
+        """Gives an event of this event loop that each notification sets."""
+        loop, event = asyncio.get_running_loop(), asyncio.Event()
+
+        def hear() -> None:
+            loop.call_soon_threadsafe(event.set)
+
+        with self._rung:
+            self._hearers.add(hear)
+        try:
+            yield event
+        finally:
+            with self._rung:
+                self._hearers.discard(hear)
+
+
+async def set_or_later(event: asyncio.Event, timeout: float = LOOK) -> None:
+    """Waits until the event is set or the time is over, and clears the event."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), timeout)
+    event.clear()

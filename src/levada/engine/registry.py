@@ -38,8 +38,7 @@ from levada.plan.sharing.sharing_modes import Planning
 
 if TYPE_CHECKING:
     from levada.plan.statistics.statistics import Measures
-    from levada.runtime.driver.query_catalog import Registered
-    from levada.runtime.publication.query_lifetime import Lifetime
+    from levada.runtime.publication.registered_query import Lifetime, Registered
 
 
 MOST_NAMED = 10  # queries in a sentence
@@ -207,8 +206,8 @@ class Registry:
         return prepare(asked, self.known, tree)
 
     def _register_one(self, query: Prepared) -> Registered:
-        # here: commands that only check queries load no checkpoint
-        from levada.runtime.driver.query_catalog import Registered
+        # here: commands that only check queries load no plan
+        from levada.runtime.publication.registered_query import Registered
 
         asked = query.asked
         meaning = query.optimized_query if self.is_trial else query.plannable
@@ -228,7 +227,7 @@ class Registry:
 
     def _check_ends(self, queries: Sequence[Registered]) -> None:
         """Checks that queries with an end can end."""
-        from levada.runtime.publication.query_lifetime import check_end
+        from levada.runtime.publication.registered_query import check_end
 
         for query in queries:
             with note(query.name):
@@ -409,7 +408,7 @@ def _registered_rows(
     batch: Sequence[QueryRequest], rows: Mapping[str, TemplateInstance]
 ) -> dict[str, Registered]:
     """Returns the queries of a batch that are instances of templates."""
-    from levada.runtime.driver.query_catalog import Registered
+    from levada.runtime.publication.registered_query import Registered
 
     spoken: dict[int, str] = {}  # of a template: the words of its texts are the same
     registered: dict[str, Registered] = {}

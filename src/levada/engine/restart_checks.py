@@ -32,8 +32,8 @@ from levada.core.durable_files import delete, replace_file
 from levada.core.event_time import MIN, instant
 from levada.errors import CheckpointError, UsageError
 from levada.plan.execution.plan import QueryPlan
-from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.driver.source_coordinator import SourceCoordinator
+from levada.runtime.publication.registered_query import Registered
 
 STAMPS = "static-stamps.json"
 Stamp = tuple[int, int]  # size, time (ns)

@@ -25,7 +25,7 @@ from levada.core.query_limits import Limited, QueryLimits
 from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
 
 if TYPE_CHECKING:
-    from levada.runtime.driver.query_catalog import Registered
+    from levada.runtime.publication.registered_query import Registered
 
 MAX_SHOWN = 200
 """Characters of a query's text that a suspension shows."""

@@ -42,8 +42,8 @@ def combine_locally(node: PlanNode, at: int, frame: Frame, pool: TermLookup) -> 
     reduction = node.compute_once(less_of, at)
     if reduction is None or reduction.what is ReducedRows.WHOLE or not frame.n:
         return None
-    made = _WAYS[reduction.what](node, frame, pool)
-    return None if made is None else Sent(made, reduction.what is ReducedRows.PARTIALS)
+    combined = _WAYS[reduction.what](node, frame, pool)
+    return None if combined is None else Sent(combined, reduction.what is ReducedRows.PARTIALS)
 
 
 def less_of(node: PlanNode, at: int) -> Any:

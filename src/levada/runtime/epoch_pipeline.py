@@ -51,7 +51,7 @@ from levada.errors import (
 )
 from levada.plan.execution.plan import Plan
 from levada.runtime.cost_model.admission_control import Admission
-from levada.runtime.cost_model.memory_admission import TooLarge, smaller
+from levada.runtime.cost_model.memory_admission import ReportBacklog, TooLarge, smaller
 from levada.runtime.cost_model.operator_cardinalities import tell_counts
 from levada.runtime.cost_model.parallelism_choice import ONE, SPREAD, Pressure
 from levada.runtime.cost_model.partition_count import PartitionCountPolicy
@@ -59,8 +59,6 @@ from levada.runtime.driver import derived_streams, epoch_totals
 from levada.runtime.driver.after_commit import Publishing
 from levada.runtime.driver.load_static import StaticLoads
 from levada.runtime.driver.parallelism import bundles
-from levada.runtime.driver.report_backlog import ReportBacklog
-from levada.runtime.driver.skipped_files import ended_twice, letters_of, without_crashing_input
 from levada.runtime.driver.source_coordinator import SourceCoordinator
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import (
@@ -69,10 +67,13 @@ from levada.runtime.driver.stream_progress import (
     count_passed,
     count_sent,
     decode_outcomes,
+    ended_twice,
     largest_time,
+    letters_of,
     record_placement,
     records_of,
     tell_executors,
+    without_crashing_input,
 )
 from levada.runtime.executor import Executor, Job
 from levada.runtime.placement.task_placement import TaskPlacement
@@ -146,10 +147,6 @@ class EpochRunner:
         self.plan, self.plan_is_new = plan, True
         self.again = self.again or again
 
-    def set_placement(self, placed: TaskPlacement) -> None:
-        """Sets the preferred executors of the tasks of the next epochs."""
-        self.placed = placed
-
     def decide(self, *, flush: bool = False) -> EpochIntent | None:
         """Returns the next epoch, or None if there is nothing to do. ``flush``: the epoch publishes
         held results, and reads derived streams only.
@@ -170,7 +167,7 @@ class EpochRunner:
         references += derived_streams.references(*known)
         ended = self.sourcing.ended_streams(after)
         newly_ended = self.sourcing.has_newly_ended(ended, last.streams)
-        gone = {} if flush else self.sourcing.vanished_files()
+        vanished = {} if flush else self.sourcing.vanished_files()
         broken, after = (
             ({}, after) if flush else self.sourcing.unreadable_files(last.positions, after)
         )
@@ -178,7 +175,7 @@ class EpochRunner:
         silence = self.sourcing.idle_sources(references, last.positions, began, beside)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
-        news = references or newly_ended or replacement or overtaken or gone or broken
+        news = references or newly_ended or replacement or overtaken or vanished or broken
         due = news or self._is_due(wall, flush=flush)
         if not (due or silence or plan.made or self.sourcing.follows_clock):
             return None
@@ -210,7 +207,7 @@ class EpochRunner:
             setup,
             replacement,
             overtaken,
-            gone,
+            vanished,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
             group_table_version=self.checkpoint.tables.version_for_epoch(last.epoch + 1, plan),
@@ -222,10 +219,10 @@ class EpochRunner:
     def _is_due(self, wall: int, *, flush: bool) -> bool:
         """Whether an epoch is due without new input."""
         last = self.last
-        wanted = (
+        is_requested = (
             bool(last.waiting_results or self.again) if flush else self.plan_is_new or last.behind
         )
-        return wanted or is_due(last.waiting_results, self._due, wall)
+        return is_requested or is_due(last.waiting_results, self._due, wall)
 
     def setup(self) -> str:
         """Returns the present streams and static files, saved in the checkpoint."""
@@ -264,7 +261,7 @@ class EpochRunner:
     def run(self, intention: EpochIntent) -> PendingPublication | None:
         """Runs an epoch to its publication. A committed epoch is only published again. Returns the
         part of the publication that may continue beside the next epoch
-        (``runtime.publication.async_publication``).
+        (``runtime.publication.publication``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             return self.publishing.publish(self.checkpoint.last)
@@ -285,7 +282,7 @@ class EpochRunner:
         self._has_run = True
         self.loads.commit()
         self.sourcing.acknowledge_reported_files(intention.late_files, intention.deleted_files)
-        self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
+        self.sourcing.forget(manifest.positions, self.checkpoint.reign)
         self.limit = self.limit.for_next_epoch(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = self.again = False
@@ -392,7 +389,7 @@ class EpochRunner:
         """
         self._swept, setups = (before, setup), [name for name in {before, setup} if name]
         files = [file for name in setups for file in self.checkpoint.setup(name).static]
-        self.statics.sweep(files, self.checkpoint.reign.check)
+        self.statics.sweep(files, self.checkpoint.reign)
         self.checkpoint.forget_setups(*setups, self.setup())
 
     def _pressure(self, intention: EpochIntent) -> Pressure:

@@ -21,7 +21,7 @@ from levada.runtime.executor import Executor, Job, LocalExecutor
 
 
 class ExecutorStartup(Protocol):
-    """Starts and ends another executor."""
+    """Starts and ends another executor. A protocol, since ``runtime.spark`` imports this module."""
 
     def find(self) -> None:
         """Checks the requirements of a start, such as a Java; raises if one is missing. Returns

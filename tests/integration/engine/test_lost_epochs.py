@@ -14,7 +14,7 @@ from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
 from levada.errors import LostTaskError
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from levada.runtime.executor import Job, LocalExecutor
 from levada.testing.compare import read_ndjson
 from levada.testing.stream_builders import write_lines
@@ -30,8 +30,8 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(40)]
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(skipped_files, "find_crashes", nobody)
+    monkeypatch.setattr("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(stream_progress, "find_crashes", nobody)
     monkeypatch.setattr(epoch_pipeline, "rehearse", lambda job: None)
     write_lines(tmp_path / "s.nt", ELEMENTS)
     sink = FileSink(tmp_path / "out", Format.NDJSON)

@@ -32,12 +32,11 @@ from levada.cli.main import main
 from levada.connectors.sinks import sink_url
 from levada.connectors.sinks.transactional_sink import Position
 from levada.core.durable_files import replace_file
-from levada.engine.delivery import requested_outputs
+from levada.engine.delivery import delivery_manager
 from levada.engine.query import Query
 from levada.engine.status.request_client import ask
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
-from levada.runtime.publication import publication
 from levada.testing.memory_sink import MemorySink
 from support.file_sink import SCHEME, FileTarget, Held, held
 from support.polling import until
@@ -213,8 +212,8 @@ def dies(where: Any, name: str, *, after: bool) -> Callable[[pytest.MonkeyPatch]
 
 
 MOMENTS = {
-    "taken": dies(requested_outputs.Requested, "follow", after=False),
-    "begun": dies(publication.Publication, "follow", after=True),
+    "taken": dies(delivery_manager.Requested, "follow", after=False),
+    "begun": dies(delivery_manager.Deliveries, "follow", after=True),
     "not indexed": dies(result_index.Index, "add", after=False),
     "indexed": dies(result_index.Index, "add", after=True),
     "not opened": dies(FileTarget, "open", after=False),

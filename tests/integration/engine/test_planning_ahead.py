@@ -24,6 +24,7 @@ from levada.cli.remote.add_drop import ask
 from levada.engine import background_planning, control_requests
 from levada.engine.background_planning import PlanningAhead
 from levada.engine.control_requests import LOOK
+from levada.engine.driver.loop_control import LoopControl
 from levada.engine.engine_driver import Driver
 from levada.engine.query import Query, collect_reports
 from levada.runtime.driver.query_catalog import Catalog
@@ -529,7 +530,7 @@ def test_work_that_is_interrupted_as_it_ends_is_done_or_preempted() -> None:
     try:
         for i in range(500):
             work = background_planning.Work(
-                lambda: done.append(sum(range(500))), lambda: None, "test"
+                lambda: done.append(sum(range(500))), LoopControl(), "test"
             )
             work.preempt()
             assert work.is_over

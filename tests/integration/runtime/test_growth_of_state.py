@@ -19,7 +19,7 @@ from levada.operators.state import ordered_buffer
 from levada.operators.state.checksummed_frames import unpack_checked
 from levada.operators.state.ordered_buffer import OrderedBuffer
 from levada.operators.state.state_parts import State, read_head
-from levada.runtime.task.watermark_buffer import TIME
+from levada.runtime.task.stage_task import TIME
 from levada.testing.memory_sink import MemorySink
 from levada.testing.stream_builders import write_lines
 from support.generators import Clause

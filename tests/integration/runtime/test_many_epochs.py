@@ -28,7 +28,7 @@ from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.engine import Engine
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from levada.runtime.executor import LocalExecutor
 from support.cluster_like_executor import Elsewhere
 from support.fault_injection import nobody
@@ -135,8 +135,8 @@ def test_epochs_without_end_keep_what_they_had(tmp_path: Path) -> None:
     seen: list[tuple[float, ...]] = []
     executor = Elsewhere(7, range(45, 100 * EPOCHS, 61))  # some sixty tasks are ten epochs
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "find_crashes", nobody),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(stream_progress, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         patch.object(LocalExecutor, "run", executor.run),
         warnings.catch_warnings(record=True) as lost,

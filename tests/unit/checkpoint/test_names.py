@@ -17,7 +17,6 @@ import pytest
 from levada.checkpoint import live_files, state_files
 from levada.checkpoint.checkpoint_folder import Checkpoint
 from levada.checkpoint.epoch_context import TaskOutcome
-from levada.checkpoint.file_delta import tell
 from levada.checkpoint.file_inventory import names_of
 from levada.checkpoint.live_files import orphans
 from levada.checkpoint.manifest import Manifest, read_manifest
@@ -25,6 +24,7 @@ from levada.core import column_names as col
 from levada.core.frame import Frame
 from levada.errors import OvertakenError
 from levada.operators.state.state_parts import Head, State, StatePart, read_head
+from levada.runtime.task.stage_task import report_files
 
 CASES = int(os.environ.get("LEVADA_CASES", "0")) or 9
 STEPS = 30
@@ -123,7 +123,7 @@ class World:
             for _ in range(self.rng.choice([1, 1, 1, 2])):  # another attempt of the same task
                 file = state_files.write(str(self.root), "state", stem, state.finish())
         done = TaskOutcome(stage, p)
-        files = tell(done, state, file, whole=whole)
+        files = report_files(done, state, file, whole=whole)
         return msgspec.json.decode(msgspec.json.encode(done), type=TaskOutcome), files
 
     # what may happen

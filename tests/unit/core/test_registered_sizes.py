@@ -14,7 +14,7 @@ ROOT = Path(levada.__file__).parent
 # codes, formats of files, seconds, attempts, bounds that users see, and figures of cost models,
 # whose choices differ in time alone.
 OTHERS = (
-    "operators.reporting.result_size.VALUE",
+    "operators.row_limit.VALUE",
     "operators.expressions.numeric",
     "operators.expressions.sort_keys",
     "operators.expressions.scalar",
@@ -36,7 +36,7 @@ OTHERS = (
     "runtime.cost_model.admission_control",
     "runtime.cost_model.epoch_time_trend",
     "runtime.cost_model.memory_admission",
-    "engine.epoch_recovery",
+    "engine.epoch_loop",
     "runtime.driver.parallelism.MOST_BYTES",
     "runtime.driver.parallelism.SURE",
     "runtime.driver.parallelism.TRY",

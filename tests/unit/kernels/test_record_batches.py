@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from levada.connectors.sources.kafka.fetched_batches import Batches, Records, read
 from levada.connectors.sources.kafka.wire_protocol import BrokerError
 from levada.core.array_types import Bytes
-from levada.kernels.kafka.crc32c import crc32c
+from levada.kernels.kafka.record_batches import crc32c
 from levada.kernels.kafka.records import OVER
 from support.kafka_record_batches import (
     CODECS,

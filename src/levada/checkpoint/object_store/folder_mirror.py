@@ -24,9 +24,8 @@ import msgspec
 import xxhash
 
 from levada.checkpoint.object_store.object_client import AbsentError, Objects
-from levada.core.atomic_file import make_folders
 from levada.core.checksummed_files import seal, unseal
-from levada.core.durable_files import HIDDEN, replace_file, unwritable_error
+from levada.core.durable_files import HIDDEN, make_folders, replace_file, unwritable_error
 from levada.core.size_thresholds import register
 from levada.errors import CheckpointError, DamagedError, unreadable
 

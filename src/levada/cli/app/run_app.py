@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, newest_manifest
+from levada.checkpoint.checkpoint_folder import Checkpoint, catalog_of, check_free, newest_manifest
 from levada.checkpoint.leadership.commit_log import (
     Driver,
     ElectionLostError,
@@ -25,7 +25,6 @@ from levada.checkpoint.leadership.commit_log import (
     newest_number,
 )
 from levada.checkpoint.leadership.heartbeat import INTERVAL, LeaderWatch, Sign
-from levada.checkpoint.leadership.new_checkpoint import check_free
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.request_files import read_ledger
 from levada.cli.app.app_file import STDOUT, App
@@ -40,8 +39,8 @@ from levada.connectors.serialization.result_formats import (
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.dead_letter_files import Letter
 from levada.connectors.sinks.file_sink import FileSink, Roll, hold_claim
-from levada.core.atomic_file import make_folders
 from levada.core.checkpoint_files import facts_of
+from levada.core.durable_files import make_folders
 from levada.core.integer_options import check_partitions
 from levada.core.names import is_derived
 from levada.engine.driver.epoch_pacing import wall_clock_ms
@@ -51,12 +50,11 @@ from levada.engine.query_request import note
 from levada.engine.registry import Registry
 from levada.engine.restart_checks import check_streams
 from levada.engine.status.status import behind, counts_of, reasons
-from levada.engine.status.stream_remarks import unread
-from levada.engine.status.summary import Progress, StreamCounts, Summary
+from levada.engine.status.summary import Progress, StreamCounts, Summary, unread
 from levada.engine.suspended_queries import read_suspended
 from levada.engine.watchdog import End, end_process, restart_process
 from levada.errors import QueryFailureError, UsageError, near
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 from levada.runtime.publication.relation_files import StateFiles
 
 # ``levada run --standby``: waits while an engine is at work, and takes over when that engine has

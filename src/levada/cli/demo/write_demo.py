@@ -26,7 +26,7 @@ from levada.cli.demo.tables_to_ntriples import (
     typed_literal,
     write,
 )
-from levada.core.atomic_file import sink_error
+from levada.core.durable_files import sink_error
 from levada.core.frozen import frozen
 from levada.errors import SinkError, UsageError
 

@@ -22,10 +22,9 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from rich.console import Console
 
 from levada.cli.app.app_file import App
-from levada.cli.shell.commands import COMMANDS
 from levada.cli.shell.complete import candidates
 from levada.cli.shell.session import Session
-from levada.cli.shell.shell import Interactive
+from levada.cli.shell.shell import COMMANDS, Interactive
 from levada.cli.shell.statements import is_whole
 
 # The input of the shell: a terminal, edited with prompt_toolkit and with a history, or lines of a

@@ -47,17 +47,24 @@ for documents.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from levada.connectors.config.connector_options import check_messages, with_way
+from levada.connectors.config.connector_options import check_messages, is_way, with_way
 from levada.connectors.config.feed_config import FeedConfig
-from levada.connectors.config.format_detection import format_at
-from levada.connectors.config.input_formats import DOCUMENTS, NAMES, QUADS, TABLES
+from levada.connectors.config.input_formats import (
+    DOCUMENTS,
+    NAMES,
+    PUSH,
+    QUADS,
+    STDIN,
+    TABLES,
+    format_of,
+)
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
-from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
+from levada.connectors.config.stream_options import AUTO, CONVERTERS, FORMATS, say_one_of
 from levada.connectors.config.time_format import UTC
 from levada.core.event_time import UNITS
 from levada.core.frozen import frozen
@@ -388,4 +395,37 @@ def _check_elements(config: StreamConfig) -> Iterator[Rule]:
             "from is not before to.",
             "",
         ),
+    )
+
+
+# Detects the format of a stream without ``format=``: by the extensions of its files, else by its
+# other options.
+
+
+_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
+
+
+def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
+    """Returns the format by extension; of a directory by its files, else by the other options."""
+    if not is_way(path) and (path_format := format_of(path)):
+        return path_format
+    if path == STDIN:
+        return "nt"
+    if path == PUSH:
+        return "ndjson" if "schema" in values or "mapping" in values else "nq"
+    if os.path.isdir(path):
+        endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
+        if known := [word for word in _PREFERRED if word in endings]:
+            return known[0]
+        if "schema" in values:
+            return "csv"
+        return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
+    if is_way(path):
+        raise UsageError(
+            f"The stream {name}: messages do not say their format.",
+            hint="Say format=nq, for example.",
+        )
+    raise UsageError(
+        f"The format of the stream {name} does not show in its path {path}.",
+        hint=say_one_of(FORMATS, "format="),
     )

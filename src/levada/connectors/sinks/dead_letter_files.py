@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from levada.core.atomic_file import write_atomic
+from levada.core.durable_files import write_atomic
 from levada.core.frozen import frozen
 
 

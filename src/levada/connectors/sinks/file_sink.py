@@ -31,8 +31,8 @@ from levada.connectors.serialization.unwritable_results import (
     is_of_result,
     without_unwritable,
 )
-from levada.core.atomic_file import make_folders, sink_error, write_atomic
 from levada.core.checkpoint_files import sync_folder
+from levada.core.durable_files import make_folders, sink_error, write_atomic
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
 from levada.errors import SinkError, UsageError

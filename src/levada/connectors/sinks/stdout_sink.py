@@ -22,7 +22,7 @@ from levada.connectors.serialization.unwritable_results import (
     is_of_result,
     without_unwritable,
 )
-from levada.core.atomic_file import sink_error
+from levada.core.durable_files import sink_error
 from levada.core.text_columns import join_lines
 from levada.errors import SinkError, UsageError
 

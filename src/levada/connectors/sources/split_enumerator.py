@@ -22,7 +22,7 @@ from typing import Protocol
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.feed_log import files_of
 from levada.connectors.sources.file_source import FileSource
-from levada.connectors.sources.file_splits import Position
+from levada.connectors.sources.file_splitter import Position
 from levada.connectors.sources.kafka.kafka_enumerator import KafkaSource
 from levada.connectors.sources.splits import AnyReference
 from levada.errors import CheckpointError

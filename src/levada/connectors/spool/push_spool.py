@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 from levada.connectors.config.input_formats import PUSH
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.spool_folder import Batches, spool_folder
-from levada.core.atomic_file import write_atomic
 from levada.core.checkpoint_files import file_mode
 from levada.core.checksummed_files import ALTERED, seal, unseal
 from levada.core.clock import elapsed_ms
+from levada.core.durable_files import write_atomic
 from levada.core.event_time import MIN
 from levada.errors import SinkError, UsageError, unreadable
 

@@ -16,9 +16,8 @@ import polars as pl
 import xxhash
 
 from levada.connectors.sources.spooled_files import spooled_name
-from levada.core.atomic_file import write_atomic
 from levada.core.checkpoint_files import file_mode
-from levada.core.durable_files import make_folder
+from levada.core.durable_files import make_folder, write_atomic
 from levada.core.text_columns import join_lines
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ from levada.checkpoint.checkpoint_folder import Checkpoint, plan_of
 from levada.checkpoint.delivery_progress import Delivered, read_deliveries, write_deliveries
 from levada.checkpoint.manifest import Manifest
 from levada.checkpoint.query_totals import read_by_last_manifest, total_of
-from levada.checkpoint.request_files import Sent, read_ledger
+from levada.checkpoint.request_files import Ledger, OutputSpec, Sent, read_ledger
 from levada.checkpoint.result_index import Entry, Index, Keep
 from levada.connectors.sinks.sink_url import Destination
 from levada.connectors.sinks.transactional_sink import Target
@@ -36,10 +36,10 @@ from levada.core.event_time import MAX
 from levada.core.frozen import frozen
 from levada.core.query_model import Form, Output
 from levada.engine.delivery.delivery_thread import ENDING, Delivery
+from levada.engine.registry import Registry
 from levada.errors import CheckpointError, EvaluationError, UsageError
-from levada.runtime.driver.query_catalog import Registered
-from levada.runtime.publication.publication import Standing
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.publication import Publication
+from levada.runtime.publication.registered_query import Lifetime, Registered
 
 WRITE_INTERVAL = 1.0  # s
 KEEP = "256MB"  # by how much outputs may be behind, without the option keep
@@ -71,6 +71,7 @@ class Deliveries:
     all: list[Delivery] = field(default_factory=list)
     needs_kept_results: bool = False
     letters: Path | None = None
+    _retention: Keep = field(default_factory=partial(Keep.parse, KEEP))
     _came: list[Delivery] = field(default_factory=list)  # while it runs
     _finished: list[Sent] = field(default_factory=list)
     _index: Index | None = None
@@ -173,14 +174,18 @@ class Deliveries:
         delivery.after = before[-1] if before else None
         return delivery
 
-    def index_on(self, root: Path, kept: Keep | None) -> tuple[Index | None, Callable[[], Index]]:
-        """Returns the index of results for other processes (``kept``) and outputs, and a function
-        that opens it. The index is None if nothing keeps results yet.
+    def first_index(self, kept: Keep | None) -> Index | None:
+        """Returns the index of results for other processes (``kept``) and outputs. Returns None if
+        nothing keeps results yet.
         """
+        self._retention = kept or self._retention
+        return self._new_index() if kept or self.all else None
+
+    def _new_index(self) -> Index:
+        assert self._checkpoint is not None, "it is open"
+        root = self._checkpoint.root
         plans = partial(plan_of, root, facts_of(root))
-        keep = kept or Keep.parse(KEEP)
-        opened = partial(Index, root, keep, counting_clock(), plans, self.first_needed_epoch)
-        return opened() if kept or self.all else None, opened
+        return Index(root, self._retention, counting_clock(), plans, self.first_needed_epoch)
 
     def await_some(self) -> None:
         """Makes the index keep results: a new query may get outputs at once, which must miss no
@@ -243,8 +248,16 @@ class Deliveries:
 
     # -- between epochs --
 
-    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """Begins new outputs, and ends those whose query was removed."""
+    def follow(self, publication: Publication, last: Manifest, registry: Registry) -> None:
+        """Begins new outputs, and ends those whose query was removed, before an epoch has the
+        present queries. Begins to keep results if an output needs them.
+        """
+        if publication.index is None:
+            if not self.needs_kept_results:
+                return
+            publication.keep_results(self._new_index())
+        index = publication.index
+        assert index is not None, "results are kept"
         fresh = index is not self._index
         if fresh:
             self._index, self._since = index, last.plan
@@ -254,7 +267,7 @@ class Deliveries:
             delivery.begin(_start_epoch(delivery, index, last, fresh=fresh))
         for delivery in self.all:
             lifetime = delivery.lifetime
-            gone = lifetime is not None and standing(delivery.query) is not lifetime
+            gone = lifetime is not None and registry.lifetime_of(delivery.query) is not lifetime
             if gone and delivery.ends == MAX:
                 delivery.end(last.epoch)
         if came:
@@ -392,3 +405,85 @@ def _start_epoch(delivery: Delivery, index: Index, last: Manifest, *, fresh: boo
 
 def _wait_reason(slow: Delivery) -> str:
     return slow.why or f"The results of {slow.query} wait for {slow.target.name}."
+
+
+# The outputs of requests, as recorded in the ledger of a checkpoint.
+#
+# An output begins and ends with its query, in the same write of the ledger, so no crash separates
+# them. It stays in the ledger until it has all reports of its query. The ledger has URL and options
+# unchanged, without passwords: ``env:NAME`` or ``file:PATH`` names the place of a password, which
+# the engine's process reads.
+
+
+Kept = tuple[list[Sent], list[tuple[Shape, Sent]], list[Sent]]
+
+
+class Requested:
+    """The outputs of a ledger, and their changes for the running engine."""
+
+    def __init__(self, ledger: Ledger, deliveries: Deliveries) -> None:
+        self._ledger, self._deliveries = ledger, deliveries
+        self._new: list[tuple[Shape, Sent]] = []
+        self._ended: list[Sent] = []
+
+    @property
+    def restore_point(self) -> Kept:
+        """Returns the state to restore if the request that changes it is refused."""
+        return self._ledger.outputs, self._new, self._ended
+
+    @restore_point.setter
+    def restore_point(self, before: Kept) -> None:
+        self._ledger.outputs, self._new, self._ended = before
+
+    def check(self, query: Registered, to: Sequence[OutputSpec]) -> None:
+        """Checks that the query's results can go to the outputs. Raises ``UsageError``."""
+        self._deliveries.check(Shape.from_query(query), [(one.url, one.options) for one in to])
+
+    def add(self, query: Registered, to: Sequence[OutputSpec], last: Manifest) -> None:
+        """Records the outputs of a query that was added after an epoch."""
+        for one in to:
+            sent = Sent(query.name, one, last.epoch)
+            self._ledger.outputs = [*self._ledger.outputs, sent]
+            self._new = [*self._new, (Shape.from_query(query), sent)]
+
+    def end(self, name: str, epoch: int) -> list[str]:
+        """Ends the outputs of a query that was dropped after an epoch. Returns their URLs without
+        secrets.
+        """
+        urls, kept = [], []
+        for sent in self._ledger.outputs:
+            if sent.query == name and sent.last_epoch == MAX:
+                ended = msgspec.structs.replace(sent, last_epoch=epoch)
+                urls.append(self._deliveries.display_url(sent))
+                self._new = [new for new in self._new if new[1] is not sent]
+                if sent.after_epoch == epoch:
+                    continue  # no epoch has had it
+                self._ended = [*self._ended, ended]
+                sent = ended
+            kept.append(sent)
+        self._ledger.outputs = kept
+        return urls
+
+    def settle(self) -> bool:
+        """Removes finished outputs from the ledger. Returns whether there were any."""
+        over = self._deliveries.take_finished()
+        left = [s for s in self._ledger.outputs if not any(_is_same(s, one) for one in over)]
+        changed = len(left) < len(self._ledger.outputs)
+        self._ledger.outputs = left
+        return changed
+
+    def follow(self) -> None:
+        """Begins and ends outputs after the ledger was written durably."""
+        new, ended, self._new, self._ended = self._new, self._ended, [], []
+        for shape, sent in new:
+            self._deliveries.ask(shape, sent)
+        for sent in ended:
+            self._deliveries.end(sent)
+
+
+def _is_same(one: Sent, other: Sent) -> bool:
+    return (one.query, one.output, one.after_epoch) == (
+        other.query,
+        other.output,
+        other.after_epoch,
+    )

@@ -40,7 +40,7 @@ from levada.errors import (
     TargetTakenError,
     UnfitResultError,
 )
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.registered_query import Lifetime
 from levada.runtime.task.operator_failures import as_failure
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from levada.core.frozen import frozen
 from levada.engine.delivery.delivery_manager import Deliveries
 from levada.engine.registry import Registry
-from levada.runtime.driver.query_catalog import Registered
 from levada.runtime.driver.spool_registry import Spools
 from levada.runtime.driver.static_graphs import StaticGraphs
+from levada.runtime.publication.registered_query import Registered
 
 Fits = Callable[[Registered, int], None]
 """Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from levada.checkpoint.manifest import Bound, Manifest
 from levada.core.clock import CLOCK
@@ -19,6 +19,9 @@ from levada.runtime.executor import Executor
 from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.rebalancing.rebalancer import Balancing
 
+if TYPE_CHECKING:
+    from levada.engine.placement.learned_placement import Learner
+
 SHARE = 4
 """The interval between epochs is a delay divided by this, unless the user sets it."""
 
@@ -26,14 +29,14 @@ SHARE = 4
 @frozen
 class EpochPacing:
     """The options of an engine's epochs. ``interval``: the least time between the starts of two, ms
-    (None: by their cost, ``runtime.cost_model.epoch_interval``). ``epoch_rows``: the most elements
-    of one. ``delay``: the target latency of results, ms (0: none). ``once``: the existing input is
-    read and the streams end, unless ``keep_open``. ``limits``: those of one query. ``slices``: the
-    slices of event time with send graphs (``checkpoint.send_graph_options``).
+    (None: by their cost, ``runtime.cost_model.epoch_time_trend``). ``epoch_rows``: the most
+    elements of one. ``delay``: the target latency of results, ms (0: none). ``once``: the existing
+    input is read and the streams end, unless ``keep_open``. ``limits``: those of one query.
+    ``slices``: the slices of event time with send graphs (``checkpoint.send_graph_options``).
 
     ``placed``: the preferred executors of tasks. ``balancing``: the policy that moves groups.
-    ``cores``: the cores for partitions (0: as many as partitions). ``follow``: registers a callback
-    for each placement that is learned. ``bound``: the processors that tasks are bound to.
+    ``cores``: the cores for partitions (0: as many as partitions). ``learner``: learns placements
+    during the run. ``bound``: the processors that tasks are bound to.
     ``degree``: the policy for the number of partitions (``runtime.cost_model.partition_count``).
     ``memory``: the limit of one task. ``accept_changes``: changed options of streams may alter the
     meaning of window contents.
@@ -48,7 +51,7 @@ class EpochPacing:
     placed: TaskPlacement | None = None
     balancing: Balancing | None = None
     cores: int = 0
-    follow: Callable[[Callable[[TaskPlacement], None]], None] | None = None
+    learner: Learner | None = None
     delay: int = 0
     bound: Bound | None = None
     degree: str = FIXED
@@ -67,7 +70,7 @@ class EpochPacing:
         """
         known, balancing = chosen_of(last), self.balancing
         degrees = PartitionCountPolicy(
-            self.degree, self.cores, executor, clock_ms, balancing=balancing, known=known
+            self.degree, self.cores, executor, clock_ms, balancing=balancing, table_cores=known
         )
         degrees.pace.interval = Interval(self.interval)
         return degrees

@@ -15,7 +15,7 @@ from levada.checkpoint.manifest import Manifest, StreamRecord
 from levada.core.event_time import MAX
 from levada.engine.registry import Registry
 from levada.errors import UsageError
-from levada.runtime.driver.query_catalog import Registered
+from levada.runtime.publication.registered_query import Registered
 
 MIN_KEPT_ENDS = 64  # entries of the heap below which removed queries stay in it
 

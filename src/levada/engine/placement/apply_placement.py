@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,19 +25,20 @@ from levada.runtime.placement.task_graph import OUTPUT, STATIC
 from levada.runtime.placement.task_placement import TaskPlacement
 from levada.runtime.preferred_locations import NOWHERE
 
+if TYPE_CHECKING:
+    from levada.engine.placement.learned_placement import Learner
+
 _TASK = re.compile(r"(\d+)\.(\d+)")
-Follow = Callable[[Callable[[TaskPlacement], None]], None]
-"""Registers a callback for each new placement."""
 
 
 def apply_placement(
     wish: PlacementOption | LearnPlacementOption | None,
     checkpoint: Checkpoint,
     streams: Iterable[str] = (),
-) -> tuple[TaskPlacement | None, Follow | None]:
+) -> tuple[TaskPlacement | None, Learner | None]:
     """Applies a placement to a checkpoint: state moves with its groups. Returns the preferences,
-    and for a learned placement a function that registers a callback for new ones. Raises
-    ``UsageError`` if the placement is for other partitions. Warns about its streams that differ
+    and the learner of a learned placement. Raises ``UsageError`` if the placement is for other
+    partitions. Warns about its streams that differ
     from ``streams``.
     """
     if isinstance(wish, LearnPlacementOption):
@@ -45,7 +47,7 @@ def apply_placement(
         )
 
         learner = Learner(checkpoint, wish.machines)
-        return learner.now, learner.follow
+        return learner.now, learner
     if wish is None:
         return None, None
     _warn_about_mismatch(wish, [display_name(stream) for stream in streams])

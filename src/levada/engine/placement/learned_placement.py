@@ -18,7 +18,7 @@ Cost: about a second of one core at the end of each slice, during which the driv
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from zlib import crc32
 
@@ -44,6 +44,7 @@ from levada.placement.placement_file import FINEST, finest, group_number, is_gro
 from levada.placement.problem import BOUND, Problem, net
 from levada.placement.send_graph import SendGraph
 from levada.plan.execution.key_group_table import GroupTable
+from levada.runtime.epoch_pipeline import EpochRunner
 from levada.runtime.placement import key_group_counters
 from levada.runtime.placement.key_group_counters import Block
 from levada.runtime.placement.send_graph import START
@@ -75,21 +76,17 @@ class Uniform(dict[str, int]):
 
 class Learner:
     """A learner that places a run's work anew at the end of its slices. ``deal`` is called before
-    each epoch. ``now``: the current preferences. ``follow``: registers the callback for new ones.
+    each epoch. ``now``: the current preferences. ``epochs``: the epochs that get new ones.
     """
 
     def __init__(self, checkpoint: Checkpoint, machines: int) -> None:
         self._checkpoint = checkpoint
         self._last = _last_complete_slice(checkpoint.last)
         self._groups: Ints | None = None  # the machine of each group, after the first placement
-        self._prefer: Callable[[TaskPlacement], None] = lambda placed: None
+        self.epochs: EpochRunner | None = None
         self._lessons: list[LearningStep] = []
         self.now = self._begin(machines)
         checkpoint.tables.dealing = self.deal
-
-    def follow(self, prefer: Callable[[TaskPlacement], None]) -> None:
-        """Registers a callback for each new placement."""
-        self._prefer = prefer
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """Returns the group table from this epoch on; None for no change."""
@@ -213,7 +210,8 @@ class Learner:
     def _record(self, lesson: LearningStep) -> None:
         self._lessons.append(lesson)
         self.now = replace(self.now, lessons=tuple(self._lessons))
-        self._prefer(self.now)
+        if self.epochs is not None:
+            self.epochs.placed = self.now
 
 
 def _search(problem: Problem) -> Ints:

@@ -56,7 +56,7 @@ def executor_of(
         return executor
     from levada.runtime.spark.spark_startup import start_late
 
-    late = start_late(master, root / "spark-local", kept=kept, read=read, bound=bound)
+    late = start_late(master, root / "spark-local", lasting=kept, read=read, bound=bound)
     held.callback(late.end)
     held.callback(spools.stop)
     return late

@@ -23,10 +23,10 @@ from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, instant
 from levada.core.frozen import frozen
 from levada.core.names import display_name
-from levada.engine.status.stream_remarks import remarks
 from levada.errors import EngineError
 
 NOTHING_READ = 3
+UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 @frozen
@@ -257,3 +257,47 @@ def check_accounts(manifest: Manifest) -> None:
                 "be wrong.",
                 hint="This is a fault of Levada; please report it with the stream's data.",
             )
+
+
+def remarks(streams: Mapping[str, StreamCounts]) -> Iterator[str]:
+    """Yields sentences about streams apart from their counts: unread files, times in another unit,
+    reasons of dead letters.
+    """
+    for name, counts in streams.items():
+        for sentence in _stream_remarks(counts):
+            yield f"{name}: {sentence}"
+
+
+def _stream_remarks(counts: StreamCounts) -> Iterator[str]:
+    if counts.late_files:
+        files, it = _files(counts.late_files), "it" if counts.late_files == 1 else "they"
+        yield f"{files} not read: {it} came when one with a later name was being read already."
+    if counts.deleted_files:
+        files, it = _files(counts.deleted_files), "it" if counts.deleted_files == 1 else "they"
+        yield f"{files} not read to the end: {it} went, or another took the name."
+    if counts.replaced_files:
+        yield f"{_files(counts.replaced_files)} replaced by another of the name, and read anew."
+    if counts.null_messages:
+        messages = count_text(counts.null_messages, "message")
+        yield f"{messages} without a value: no element has been read from there."
+    if counts.suspected_unit:
+        yield (
+            f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
+            f"{UNIT_NAMES[counts.suspected_unit]}. Say unit={counts.suspected_unit}?"
+        )
+    if counts.late_cause:
+        yield counts.late_cause
+    if counts.dead_letters:
+        yield from (f"dead letter: {reason}" for reason in counts.dead_letter_reasons)
+
+
+def _files(n: int) -> str:
+    return count_text(n, "file was", "files were")
+
+
+def unread(name: str, path: str, counts: StreamCounts) -> str:
+    """Explains why nothing of a stream was read: all elements are dead letters, or none came."""
+    if not counts.dead_letters:
+        return f"Nothing of {name} has been read: there is no element at {path}."
+    first = f" The first: {counts.dead_letter_reasons[0]}" if counts.dead_letter_reasons else ""
+    return f"All that came of {name} are dead letters: {counts.dead_letters:,}.{first}"

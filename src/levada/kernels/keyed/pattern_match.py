@@ -10,7 +10,7 @@ most of these look-ups. Identities are compared on both halves.
 
 Invariants: patterns are distinct; pairs are by row here, and ``group_pairs`` orders them by
 pattern, stably. Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 where most triples
-match, 120 for 100,000. Twin: ``operators.matching.pattern_match.match_by_comparison``.
+match, 120 for 100,000. Twin: ``match_by_comparison`` of ``operators.matching.pattern_table``.
 """
 
 from __future__ import annotations

@@ -142,12 +142,12 @@ def double_sums(
         floating = (kind == Kind.DOUBLE) | (kind == Kind.FLOAT)
         finite = floating & ((bits & _FINITE) != _FINITE) & (runs.rows >= 0)
         bits, w = np.where(finite, bits, 0), np.where(finite, weights, 0).astype(np.int8)
-    kept = counters.find(state, key, runs.k, runs.h)
+    stored = counters.find(state, key, runs.k, runs.h)
     nothing = np.empty(0, np.int64)
     of, limb, base = (
         (nothing, nothing, nothing)
-        if kept is None
-        else (kept[0], kept[1][col.SUM], kept[1][col.COUNT])
+        if stored is None
+        else (stored[0], stored[1][col.SUM], stored[1][col.COUNT])
     )
     order = in_order(of)
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
@@ -175,13 +175,13 @@ def large_at(
     """The columns of the sums of numbers that limbs do not hold, at every point."""
     n = runs.groups + len(runs.of)
     large_numbers = decimal_sums.large(rows, slot, partial(texts_of, pool)) if rows.n else {}
-    kept = counters.find(state, key, runs.k, runs.h)
-    if not large_numbers and kept is None:
+    stored = counters.find(state, key, runs.k, runs.h)
+    if not large_numbers and stored is None:
         return bignum_sums.columns({}, n, pool)
     base: bignum_sums.Sums = {}
-    if kept is not None:
-        places, digits = (kept[1][name].tolist() for name in (col.SUM, col.COUNT))
-        for g, place, digit in zip(kept[0].tolist(), places, digits, strict=True):
+    if stored is not None:
+        places, digits = (stored[1][name].tolist() for name in (col.SUM, col.COUNT))
+        for g, place, digit in zip(stored[0].tolist(), places, digits, strict=True):
             bignum_sums.add_number(base, g, Decimal(digit).scaleb(place * _PLACE, EXACT))
     changes: bignum_sums.Sums = {}
     for i in np.flatnonzero(np.isin(runs.rows, list(large_numbers))).tolist():
@@ -254,17 +254,17 @@ def distinct_weights(
     *,
     at: Longs,
     w: npt.NDArray[np.int8],
-    of: Frame,
+    groups: Frame,
 ) -> npt.NDArray[np.int8]:
     """Returns the change of distinct values in ``slot`` for each change of a row. ``at``: rows in
-    order of group and report (-1: no row). ``of``: their groups, as for ``Runs.columns``.
+    order of group and report (-1: no row). ``groups``: their groups, as for ``Runs.columns``.
 
     A row without a value counts for itself.
     """
     there = np.flatnonzero(at >= 0)
     there = there[bind(rows, slot)[at[there]]] if rows.n else there[:0]
     x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
-    k, h = combine(of[col.KEY][there], of[col.CHECK][there], x, y)
+    k, h = combine(groups[col.KEY][there], groups[col.CHECK][there], x, y)
     codes, first = group(k, h)
     order = in_order(codes)
     before = counters.sum_column(
@@ -273,11 +273,11 @@ def distinct_weights(
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])
-    place = of[col.PLACE][there[first]]
-    kept = Frame(
+    place = groups[col.PLACE][there[first]]
+    stored = Frame(
         {col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: change}, len(first)
     )
-    counters.insert(state, key, kept.where(change != 0), _ADDED)
+    counters.insert(state, key, stored.where(change != 0), _ADDED)
     out = w.copy()
     out[there[order]] = (after > 0).astype(np.int8) - (earlier > 0).astype(np.int8)
     return out
@@ -302,13 +302,13 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: OperatorContext) -> 
     _add(sums, folded, runs)
     key = f"{node.id}.groups"
     names = tuple(sums)
-    kept = counters.find(state, key, runs.k, runs.h)
+    stored = counters.find(state, key, runs.k, runs.h)
     points: dict[str, Column] = {}
     totals: dict[str, Column] = runs.columns(np.arange(runs.groups))
     for name, changes in sums.items():
         base = np.zeros(runs.groups, np.int64)
-        if kept is not None:
-            np.add.at(base, kept[0], kept[1][name])
+        if stored is not None:
+            np.add.at(base, stored[0], stored[1][name])
         points[name] = runs.at_points(base, changes)
         totals[name] = runs.by_group(changes)
     counters.insert(
@@ -428,7 +428,7 @@ def _weights(
             a.slot,
             at=runs.rows,
             w=runs.w,
-            of=Frame(runs.columns(of)),
+            groups=Frame(runs.columns(of)),
         )
         if distinct
         else runs.w

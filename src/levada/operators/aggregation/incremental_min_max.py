@@ -57,13 +57,13 @@ class _Values:
     stored: ordered_counts.First | None
     stored_place: Longs
     place: Longs
-    sure: Longs
+    certain: Longs
     whole: Bools
 
     @property
     def is_known(self) -> Bools:
         """The values of which all is known."""
-        return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
+        return np.arange(self.rows.n) >= self.certain[self.rows[col.GROUP]]
 
     def groups_with_remaining(self, w: npt.NDArray[np.int8]) -> Bools:
         """Returns the groups that certainly have a value at every report, because not all values
@@ -95,10 +95,10 @@ def best_values(
         .with_(**{col.GROUP: of, col.COUNT: np.zeros(len(there), np.int64)})
     )
     leaving = np.bincount(of[w < 0], minlength=runs.groups)
-    wanted = np.full(runs.groups, _FIRST, np.int64)
+    limits = np.full(runs.groups, _FIRST, np.int64)
     while True:
         values = _values(
-            ordered_counts.first(state, key, runs.k, runs.h, wanted),
+            ordered_counts.first(state, key, runs.k, runs.h, limits),
             new,
             runs.groups,
             spec.function,
@@ -107,7 +107,7 @@ def best_values(
         enough = values.groups_with_remaining(w)
         if enough.all():
             break
-        wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
+        limits = np.where(enough, limits, np.maximum(2 * limits, leaving + 1))
     at = np.full(len(runs.rows), -1, np.int64)
     at[there] = values.place
     before, after = running_best(
@@ -151,12 +151,12 @@ def _values(
     places = place[codes]
     rows = distinct.take(order)
     starts = np.searchsorted(rows[col.GROUP], np.arange(groups + 1))
-    sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
+    certain, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
     if stored is not None:  # of what is below the last that was read of a piece, the piece has more
         cut = stored.of[stored.cut]
-        np.maximum.at(sure, cut, places[stored.cut])
+        np.maximum.at(certain, cut, places[stored.cut])
         whole[cut] = False
-    return _Values(rows, base[order], starts, stored, places[:n], places[n:], sure, whole)
+    return _Values(rows, base[order], starts, stored, places[:n], places[n:], certain, whole)
 
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
@@ -211,9 +211,9 @@ def _remember(
     if stored is not None:
         read = np.zeros(values.rows.n, np.bool_)
         read[values.stored_place] = True
-        gone = np.zeros(runs.groups, np.bool_)
-        gone[of[known & read & (values.base + change <= 0)]] = True
-        anew = known & gone[of]
+        is_empty = np.zeros(runs.groups, np.bool_)
+        is_empty[of[known & read & (values.base + change <= 0)]] = True
+        anew = known & is_empty[of]
         change = np.where(anew, values.base + change, change)
         first = np.flatnonzero(anew[values.stored_place])
         ordered_counts.take_first(

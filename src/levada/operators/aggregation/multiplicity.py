@@ -48,11 +48,11 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: OperatorContext) 
         key_steps.of, key_steps.net(rows["w"]), before, step.shown is Shown.HELD
     )
     change = _shown_multiplicity(count, step.shown) - _shown_multiplicity(earlier, step.shown)
-    kept = np.zeros(len(first), np.int64)
-    np.add.at(kept, key_steps.of, count - earlier)
+    stored = np.zeros(len(first), np.int64)
+    np.add.at(stored, key_steps.of, count - earlier)
     place = rows[col.PLACE][first]
-    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: kept})
-    rest = rest.where(kept != 0)
+    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: stored})
+    rest = rest.where(stored != 0)
     counters.insert(state, key, rest, partial(counters.add, by=(), sums=(col.COUNT,)))
     some = np.flatnonzero(change)
     return (

@@ -46,9 +46,9 @@ class Runs:
         """How many groups change."""
         return len(self.k)
 
-    def columns(self, of: Longs) -> dict[str, Column]:
+    def columns(self, groups: Longs) -> dict[str, Column]:
         """Returns the keys and places of these groups, as the state has them."""
-        return {col.KEY: self.k[of], col.CHECK: self.h[of], col.PLACE: self.place[of]}
+        return {col.KEY: self.k[groups], col.CHECK: self.h[groups], col.PLACE: self.place[groups]}
 
     @cached_property
     def before(self) -> Longs:

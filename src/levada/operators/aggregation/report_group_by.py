@@ -76,9 +76,9 @@ def _fold_groups(
     step: s.RGroup, frame: Frame, pool: TermLookup, keyed: _Grouped | None = None
 ) -> Frame:
     key, codes, first = keyed or _group_rows(step, frame)
-    kept = group_columns(frame, step.keys, first)
+    columns = group_columns(frame, step.keys, first)
     sums = _fold_distinct(step, frame, key, codes=codes, g=len(first), pool=pool)
-    return Frame({**kept, "r": frame["r"][first], **sums}, len(first))
+    return Frame({**columns, "r": frame["r"][first], **sums}, len(first))
 
 
 def _fold_distinct(

@@ -128,18 +128,18 @@ def _intervals(reader: Reader, frame: Frame) -> Intervals:
 
 
 def spans(
-    reader: Reader, times: Frame, node: PlanNode, wanted: Wanted | None = None
+    reader: Reader, times: Frame, node: PlanNode, is_chosen: Wanted | None = None
 ) -> tuple[Times, Times]:
     """Returns for each of these rows of a producer when it first counts for some member of a
     reader, and from when on for no member. The end is before the begin if the row never counts.
-    ``wanted``: whether a member wants such a row at all.
+    ``is_chosen``: whether a member wants such a row at all.
     """
     frame, at = _project_along(reader, times, node)
     panes = reader.panes
     s, e = exact_interval(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = s < e
-    if wanted is not None:
-        there &= wanted(at, frame["op"])
+    if is_chosen is not None:
+        there &= is_chosen(at, frame["op"])
     begin, end = np.full(times.n, MAX, np.int64), np.full(times.n, MIN, np.int64)
     np.minimum.at(begin, at[there], s[there])
     np.maximum.at(end, at[there], e[there])
@@ -258,25 +258,28 @@ def slice_for_readers(
     """Returns a producer's rows as partials for readers that want the same groups of them. Returns
     None if the slices are more than ``most`` of the rows that would be folded one by one.
     """
-    matched, leaf, wanted = None, None, float(out.n)
+    matched, leaf, reader_rows = None, None, float(out.n)
     if readers.form is not None:
         if (matched := match_conditions(readers, out, pool)) is None:
             return None
         there = matched.leaf >= 0
         out, leaf = out.where(there), matched.leaf[there]
-        wanted = float(matched.wanting.owners[leaf].sum())
-        if not wanted:
+        reader_rows = float(matched.wanting.owners[leaf].sum())
+        if not reader_rows:
             return Sliced(readers.readers, iter(()))
-    kept = tuple([reader for reader in readers.readers if reader.kept])
-    whole = max(wanted, float(readers.keeping[out["op"]].sum()) if kept and leaf is None else 0.0)
+    lasting_readers = tuple([reader for reader in readers.readers if reader.kept])
+    whole = max(
+        reader_rows,
+        float(readers.keeping[out["op"]].sum()) if lasting_readers and leaf is None else 0.0,
+    )
     slices = _slices(readers, out, leaf, int(most * whole))
     if slices is None:
         return None
-    if matched is not None and leaf is not None and len(kept) < len(readers.readers):
+    if matched is not None and leaf is not None and len(lasting_readers) < len(readers.readers):
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
         cells = Cells.ancestors_of(matched.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
-    served = readers.readers if len(slices.first) <= int(most * wanted) else kept
+    served = readers.readers if len(slices.first) <= int(most * reader_rows) else lasting_readers
     return Sliced(served, _partials(served, _Folded(node, slices, pool)))
 
 
@@ -345,11 +348,11 @@ def _as_slices(reader: Reader, folded: _Folded) -> Frame:
         **{name: times[there] for name, times in slices.cut.items()}
     )
     rows = project_once(reader.way, alike, node)
-    kept = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
-    kept |= {} if cells is None else cells.take(there).columns
-    kept |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
-    kept |= {col.BEGIN: begin[at[there]], col.END: end[at[there]]}
-    return Frame(kept | parts.take(there).columns, len(there))
+    columns = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
+    columns |= {} if cells is None else cells.take(there).columns
+    columns |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
+    columns |= {col.BEGIN: begin[at[there]], col.END: end[at[there]]}
+    return Frame(columns | parts.take(there).columns, len(there))
 
 
 def _cells(reader: Reader, slices: Slices) -> Frame | None:
@@ -385,13 +388,13 @@ def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     codes, panes = number_values(pane, len(slices.groups[1]) * intervals.count)
     whose, when = np.divmod(panes, max(intervals.count, 1))
     rows = project_once(reader.way, slices.rows.take(slices.first[slices.groups[1]]), node)
-    kept = group_columns(rows, reader.panes.step.keys, whose)
-    kept["op"] = intervals.op[when]
-    kept |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
+    columns = group_columns(rows, reader.panes.step.keys, whose)
+    columns["op"] = intervals.op[when]
+    columns |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
     parts = Frame(folded.reader_columns(reader), slices.parts)
     specs = reader.panes.step.aggregates
     sums = sum_partials(parts, part, codes, len(panes), specs, pool=folded.pool)
-    return Frame(kept | sums, len(panes))
+    return Frame(columns | sums, len(panes))
 
 
 def _member_intervals(

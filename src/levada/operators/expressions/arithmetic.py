@@ -106,13 +106,13 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
         undecided = (np.abs(x.astype(np.float64) * y) >= _MAX_ESTIMATE) | (scale > FRACTION_DIGITS)
         value = x * y
     else:
-        x, y, scale, over = numeric.align(a, b)
+        x, y, scale, overflow = numeric.align(a, b)
         value = x + y if operator is Function.ADD else x - y
         estimate = _UFUNC[operator](x.astype(np.float64), y)
         undecided = (
             np.abs(estimate) >= _MAX_ESTIMATE
-            if over is None
-            else over | (np.abs(estimate) >= _MAX_ESTIMATE)
+            if overflow is None
+            else overflow | (np.abs(estimate) >= _MAX_ESTIMATE)
         )
     result.put(
         block.rows, kind, man=value, scale=np.minimum(scale, FRACTION_DIGITS).astype(np.uint8)
@@ -123,10 +123,10 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
 def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     """Divides decimals by long division; a zero divisor is an error, and its row is unbound."""
     assert operator is Function.DIVIDE, "a quotient is a division"
-    x, y, _, over = numeric.align(*block.columns)
+    x, y, _, overflow = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
     large = numeric.is_beyond(y, _DIVISOR) | (x == _MIN_INT64)
-    undecided = numeric.either_undecided(over, large)
+    undecided = numeric.either_undecided(overflow, large)
     assert undecided is not None, "of each row it is known"
     zero = y == 0
     whole, fraction = long_division(

@@ -83,8 +83,8 @@ def _evaluate_plain_texts(
         result.put(suited_rows[at], Kind.BOOLEAN, man=done.drop_nulls().cast(pl.Int64).to_numpy())
         return rows[~suited[rows]]
     at = (known & ~done.str.contains(SPECIAL).fill_null(False)).to_numpy()
-    made = pl.select(pl.lit('"') + pl.lit(done.filter(at)) + pl.lit('"')).to_series()
-    result.put_texts(suited_rows[at], Kind.STRING, made)
+    literals = pl.select(pl.lit('"') + pl.lit(done.filter(at)) + pl.lit('"')).to_series()
+    result.put_texts(suited_rows[at], Kind.STRING, literals)
     suited[suited_rows[~at & known.to_numpy()]] = False
     return rows[~suited[rows]]
 
@@ -105,9 +105,11 @@ def _by_pattern(
         done = _run(function, texts, pattern, account.select_rows(pattern_rows))
         if done is None:
             continue
-        for (i, value), made in zip(read.items(), done.to_list(), strict=True):
-            if made is not None:
-                new = made if function is Function.REGEX else Text(made, value.language)
+        for (i, value), value_texts in zip(read.items(), done.to_list(), strict=True):
+            if value_texts is not None:
+                new = (
+                    value_texts if function is Function.REGEX else Text(value_texts, value.language)
+                )
                 values[i] = literal_of(new)
     result.put_terms(rows, codes, values)
 
@@ -126,10 +128,12 @@ def _run(
     first. Returns None if one of these arguments is an error.
     """
     try:
-        said = [simple_text(t) for t in arguments if t is not None]
+        plain_texts = [simple_text(t) for t in arguments if t is not None]
         if function is Function.REGEX:
-            return regex.compile_(*said, *[""] * (2 - len(said))).search(texts, account)
-        pattern, replacement, *flags = said
+            return regex.compile_(*plain_texts, *[""] * (2 - len(plain_texts))).search(
+                texts, account
+            )
+        pattern, replacement, *flags = plain_texts
         return regex.compile_(pattern, *(flags or [""])).replace_all(texts, replacement, account)
     except ExpressionError:
         return None

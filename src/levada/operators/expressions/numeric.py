@@ -59,8 +59,8 @@ def scale_mantissa(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
     if not by.any():
         return man, None
     power, room = _POWERS[np.minimum(by, 18)], _MAX_FACTORS[np.minimum(by, 18)]
-    over = (man > room) | (man < -room) | (by > 18)
-    return man * np.where(over, 1, power), over if over.any() else None
+    overflow = (man > room) | (man < -room) | (by > 18)
+    return man * np.where(overflow, 1, power), overflow if overflow.any() else None
 
 
 def align(a: Column, b: Column) -> tuple[Longs, Longs, Longs, Undecided]:
@@ -71,9 +71,9 @@ def align(a: Column, b: Column) -> tuple[Longs, Longs, Longs, Undecided]:
     # One scale throughout is the rule: then a single number stands for the column.
     ac, bc = _collapse_equal(ac), _collapse_equal(bc)
     scale = np.maximum(ac, bc)
-    left, over = scale_mantissa(am, scale - ac)
+    left, overflow = scale_mantissa(am, scale - ac)
     right, too = scale_mantissa(bm, scale - bc)
-    return left, right, scale, either_undecided(over, too)
+    return left, right, scale, either_undecided(overflow, too)
 
 
 def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
@@ -88,9 +88,9 @@ def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
         return (exact if single else exact.astype(np.float64)), None
     if kind == Kind.INTEGER:
         return man.astype(np.float32 if single else np.float64), None
-    over = np.abs(man) > _FLOAT_BITS
+    overflow = np.abs(man) > _FLOAT_BITS
     value = man / 10.0 ** scale.astype(np.float64)
-    return (value.astype(np.float32) if single else value), over if over.any() else None
+    return (value.astype(np.float32) if single else value), overflow if overflow.any() else None
 
 
 def doubles(man: Longs, scale: Longs | Bytes) -> Doubles:

@@ -178,8 +178,8 @@ class Result:
         return Column(self.n, None, None, self.kind, self.dbl, self.man, self.scale, text)
 
     def _written_texts(self) -> pl.Series:
-        made = [texts() if callable(texts) else texts for texts in self._pool]
-        pool = pl.concat([*made, pl.Series([None], dtype=pl.String)])
+        parts = [texts() if callable(texts) else texts for texts in self._pool]
+        pool = pl.concat([*parts, pl.Series([None], dtype=pl.String)])
         codes = np.full(self.n, self._size)
         for rows, place in self._texts:
             codes[rows] = place

@@ -25,7 +25,7 @@ from levada.core.array_types import Bytes, Doubles, Longs
 from levada.core.rdf_terms import MOST_CHARACTERS, STRING, Blank, Iri, Kind, Literal, Term
 from levada.operators.expressions import lexical_forms
 from levada.operators.expressions.row_blocks import blocks, combinations
-from levada.operators.expressions.scalar import durations, times
+from levada.operators.expressions.scalar import times
 from levada.operators.expressions.scalar.literals import Text, value_of
 from levada.operators.expressions.scalar.numbers import EXACT, double
 from levada.operators.expressions.term_values import Column
@@ -36,8 +36,8 @@ _TEXT = _DURATION + 1
 _EXACT_AS_DOUBLE = 10**15
 _GREATEST = float(np.finfo(np.float64).max)
 _BELOW_ALL = Decimal(-(10 ** (MOST_CHARACTERS + 1)))
-_MS = durations.SECOND // 1000
-_EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
+_MS = times.SECOND // 1000
+_EPOCH = times.days_before(1970, 1, 1) * times.DAY
 _Key = tuple[int, float, float, str, str]
 _INTEGER, _DOUBLE = int(Kind.INTEGER), int(Kind.DOUBLE)
 
@@ -175,10 +175,10 @@ def _key(term: Term | None) -> _Key:
         case times.Timestamp() as stamp:
             ms, finer = divmod(stamp.instant - _EPOCH, _MS)
             return _TIME + times.TYPES.index(stamp.datatype), float(ms), float(finer), "", ""
-        case durations.Duration() as duration:
+        case times.Duration() as duration:
             return (
                 _DURATION,
-                duration.months * 30.436875 * 86400 + duration.time / durations.SECOND,
+                duration.months * 30.436875 * 86400 + duration.time / times.SECOND,
                 0.0,
                 "",
                 "",

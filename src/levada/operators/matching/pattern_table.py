@@ -97,7 +97,7 @@ class PatternTable:
         The rows of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
         """
         s, p, o = triples.s, triples.p, triples.o
-        kept = np.zeros(0, np.bool_) if keep is None else keep
+        mask = np.zeros(0, np.bool_) if keep is None else keep
         pieces: list[tuple[Longs, npt.NDArray[np.int32]]] = []
         room, start = 2 * triples.n + self.n + 1024, 0
         while start < triples.n:
@@ -109,7 +109,7 @@ class PatternTable:
                 p.y,
                 o.x,
                 o.y,
-                kept,
+                mask,
                 self.patterns,
                 self.table,
                 self.filters,
@@ -252,10 +252,10 @@ def patterns_of(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: DemandedTerms = NOTHING,
+    demanded: DemandedTerms = NOTHING,
 ) -> Patterns | None:
     """Returns the patterns of chosen members of Match, Star and Entailed nodes, or None without
-    patterns. ``wanted``: the terms that relaxed patterns represent.
+    patterns. ``demanded``: the terms that relaxed patterns represent.
 
     Where members are very many, they are processed by columns. The patterns of full nodes are a
     table of their own, which is kept in all versions of the plan as long as these nodes have the
@@ -266,15 +266,15 @@ def patterns_of(
     if large and (lasting := _lasting_patterns(large, seed)).table.n > MOST_COUNTED:
         now = {one.node.id: one.node for one in large}
         small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
-        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
+        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, demanded)
         return _append_lasting(rest, _of_now(lasting, now))
-    if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
-        return _with_terms(nodes, chosen, seed, wanted)
+    if sum(map(len, demanded.lasting.values())) > MOST_COUNTED:
+        return _with_terms(nodes, chosen, seed, demanded)
     if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MAX_COUNTED_MEMBERS:
         many = _build_many(nodes, chosen, seed)
         if many.table.n > MOST_COUNTED:
             return many
-    return _one_by_one(nodes, chosen, seed, wanted.all_as_rest.rest)
+    return _one_by_one(nodes, chosen, seed, demanded.all_as_rest.rest)
 
 
 def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:
@@ -302,7 +302,7 @@ def _with_terms(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: DemandedTerms,
+    demanded: DemandedTerms,
 ) -> Patterns | None:
     """The patterns of terms that last, and all others."""
     lifted = {
@@ -310,16 +310,16 @@ def _with_terms(
         for n, c in zip(nodes, chosen, strict=True)
         if (m := n.as_step(s.Match)) is not None and m.step.lifted and c.any()
     }
-    rest = _one_by_one(nodes, chosen, seed, wanted.rest)
+    rest = _one_by_one(nodes, chosen, seed, demanded.rest)
     if not lifted:
         return rest
     first, _ = next(iter(lifted.values()))
-    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
+    follows = (demanded.lasting, [(m.members, c.tobytes()) for m, c in lifted.values()])
     lasting = first.compute_once_at(
         f"terms {seed}",
         follows,
         lambda: _one_by_one(
-            [m for m, _ in lifted.values()], [c for _, c in lifted.values()], seed, wanted.lasting
+            [m for m, _ in lifted.values()], [c for _, c in lifted.values()], seed, demanded.lasting
         ),
     )
     if lasting is None:
@@ -339,7 +339,7 @@ def _one_by_one(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Terms,
+    demanded: Terms,
 ) -> Patterns | None:
     """The patterns of chosen members, one after the other."""
     index: Index = {}
@@ -354,7 +354,7 @@ def _one_by_one(
         of: list[list[int]] = [[] for _ in legs]
         members: list[int] = []
         for m in np.flatnonzero(mask).tolist():
-            for constants in _constants(node, m, wanted):
+            for constants in _constants(node, m, demanded):
                 members.append(m)
                 for leg, positions in enumerate(legs):
                     pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
@@ -421,7 +421,7 @@ def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
     return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
 
 
-def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str | None]]:
+def _constants(node: PlanNode, member: int, demanded: Terms) -> Iterator[list[str | None]]:
     """Returns the texts of the constants of a member's patterns: once, or for each term that a
     relaxed pattern represents.
     """
@@ -430,7 +430,7 @@ def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str 
     if match is None or not match.step.lifted:
         yield constants
         return
-    for terms in wanted.get((node.id, member), ()):
+    for terms in demanded.get((node.id, member), ()):
         for at, term in zip(match.step.lifted, terms, strict=True):
             constants[at] = str(term)
         yield constants

@@ -55,8 +55,8 @@ class Legs:
         repeated = _repeat(rows, key, triples)
         if repeated is None:
             return Legs(rows, subject, starts)
-        kept = (~repeated).nonzero()[0]
-        return Legs(rows[kept], subject[kept], np.searchsorted(kept, starts).astype(np.int64))
+        firsts = (~repeated).nonzero()[0]
+        return Legs(rows[firsts], subject[firsts], np.searchsorted(firsts, starts).astype(np.int64))
 
 
 def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
@@ -131,14 +131,14 @@ def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     return np.repeat(members, many).astype(np.int32), ranges(legs.starts[member_patterns], many)
 
 
-def _meet_subjects(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:
+def _meet_subjects(patterns: Longs, centers: Ints, legs: Legs) -> tuple[Longs, Longs]:
     """Returns pairs of these rows and places of their pattern with the same subject."""
-    room = max(len(wanted), 1024)
+    room = max(len(centers), 1024)
     parts: list[tuple[Longs, Longs]] = []
     start = 0
-    while start < len(wanted):
+    while start < len(centers):
         pairs, places = np.empty(room, np.int64), np.empty(room, np.int64)
-        start, n = meet(patterns, wanted, legs.subject, legs.starts, start, pairs, places)
+        start, n = meet(patterns, centers, legs.subject, legs.starts, start, pairs, places)
         parts.append((pairs[:n], places[:n]))
         room = max(2 * room, len(legs.rows) if not n else 0)
     return parts[0] if len(parts) == 1 else _concatenate(parts)

@@ -68,13 +68,13 @@ class CompensationRouter:
         if node.as_step(s.Join) is not None:
             self.met.add_output(node.id, rows, families.sizes[of])
         longest = families.longest[of[of >= 0]]
-        taken = rows.where(of >= 0).with_(op=longest)
-        many = self._reports.get(target.id, 0) + taken.n
+        routed = rows.where(of >= 0).with_(op=longest)
+        many = self._reports.get(target.id, 0) + routed.n
         self._reports[target.id] = many
         if many > most_rows(target, self.limits):
             raise most_of(target, np.bincount(longest), self.limits)
         return project_for_consumer(
-            keep_rows(taken, None, picks.step.kept, picks.layout), without_fan(after), picks.layout
+            keep_rows(routed, None, picks.step.kept, picks.layout), without_fan(after), picks.layout
         )
 
     def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
@@ -131,7 +131,7 @@ class CompensationRouter:
         need.
         """
         target, shares = self.plan.nodes[consumer.node], sharing_demand_of(self.plan)
-        join, made, kept = (
+        join, occurrences, relaxed_stream = (
             target.as_step(s.Join),
             target.as_step(s.Occur),
             target.as_step(s.RelaxedStream),
@@ -144,12 +144,12 @@ class CompensationRouter:
             wanted_rows = drop_unwanted(join, consumer.input, frame, shares, self.pool)
             self.met.add_input(join.id, wanted_rows["op"])
             return wanted_rows
-        if made is not None and made.step.relaxed:
-            return drop_unwanted(made, consumer.input, frame, shares, self.pool)
-        if kept is None:
+        if occurrences is not None and occurrences.step.relaxed:
+            return drop_unwanted(occurrences, consumer.input, frame, shares, self.pool)
+        if relaxed_stream is None:
             return frame
-        wanted_rows = drop_unwanted(kept, 0, frame, shares, self.pool)
-        for edge in kept.consumers:
+        wanted_rows = drop_unwanted(relaxed_stream, 0, frame, shares, self.pool)
+        for edge in relaxed_stream.consumers:
             self.met.add_input(edge.node, fan_out(wanted_rows["op"], edge.fan)[1])
         return wanted_rows
 

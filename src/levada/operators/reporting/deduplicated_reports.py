@@ -124,9 +124,9 @@ def select_reported(
     """
     rows = project_for_consumer(out, without_fan(consumer), source)
     row, of = readers.wanted_classes(rows, pool)
-    wanted = rows.take(row)
-    members = readers.members[readers.offsets[wanted["op"]] + of]
-    return wanted.with_(op=members.astype(np.int32)), rows, readers.count_picks(rows, pool)
+    selected = rows.take(row)
+    members = readers.members[readers.offsets[selected["op"]] + of]
+    return selected.with_(op=members.astype(np.int32)), rows, readers.count_picks(rows, pool)
 
 
 def check_few(

@@ -148,7 +148,7 @@ class Calendar:
         first one's.
         """
         schedules = self.node.schedules
-        known = {stream: seen.ts for stream, seen in self.element_times.items()}
+        known = {stream: times.ts for stream, times in self.element_times.items()}
         same: npt.NDArray[np.int64] = schedules.families.first_equal(known)[schedules.of_member]
         return same
 
@@ -236,9 +236,11 @@ class Calendar:
         member; ``many``: the number of rows it represents; ``span``: the event time, by member.
         """
         if self._rate:
-            made, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
+            report_rows, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
             with self._attribute_to_member():
-                check_rate(made.astype(np.float64), rows.astype(np.float64), span, self._rate)
+                check_rate(
+                    report_rows.astype(np.float64), rows.astype(np.float64), span, self._rate
+                )
 
     def _listed_reports(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
         """Returns the reports of the lists of all schedules, and the number of rows at each
@@ -282,11 +284,11 @@ class Calendar:
         t = self.table
         rows: list[Longs] = []
         times: list[Times] = []
-        said = self._report_windows
-        for j in said:
+        report_windows = self._report_windows
+        for j in report_windows:
             closes = (t.range[j], t.step[j], t.t0[j], t.has_t0[j])
             row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
-            for i in said[: said.index(j)]:
+            for i in report_windows[: report_windows.index(j)]:
                 new = ~self._is_close(i, op[row], r)
                 row, r = row[new], r[new]
             rows.append(row)
@@ -297,10 +299,10 @@ class Calendar:
         """Groups of rows that count in [s, e) with their reports; None where these are not the
         closes of one window.
         """
-        said, t = self._report_windows, self.table
-        if len(said) != 1:
+        report_windows, t = self._report_windows, self.table
+        if len(report_windows) != 1:
             return None
-        (j,) = said
+        (j,) = report_windows
         return slide(
             group,
             groups,

@@ -52,11 +52,11 @@ class NonEmpty:
     postponed_after: Times
 
     @staticmethod
-    def restore(kept: Sequence[Frame], members: int) -> NonEmpty:
+    def restore(frames: Sequence[Frame], members: int) -> NonEmpty:
         """Restores the value from kept frames."""
         held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
         last, until = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
-        for frame in kept:
+        for frame in frames:
             op = frame["op"]
             held[op], last[op] = frame[col.COUNT], frame[col.BEGIN]
             if col.END in frame:  # as was not remembered before
@@ -157,10 +157,10 @@ def _ever_nonempty(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Tim
     for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
         schedule = node.schedules.distinct[node.schedules.of_member[member]]
         start = max(schedule.start, *(w.start for w in schedule.windows))
-        seen = [
+        times = [
             calendar.element_times[i].ts for i in schedule.streams if i in calendar.element_times
         ]
-        first = min((int(ts[ts >= start][0]) for ts in seen if (ts >= start).any()), default=MAX)
+        first = min((int(ts[ts >= start][0]) for ts in times if (ts >= start).any()), default=MAX)
         starts += [(member, first + 1)] if first < MAX else []
     op = np.array([member for member, _ in starts], np.int32)
     return op, np.array([start for _, start in starts], np.int64), np.full(len(op), MAX, np.int64)
@@ -216,8 +216,8 @@ def _latest_known(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: N
         latest = latest.copy()
         for member in np.flatnonzero(ended).tolist():
             streams = node.schedules.distinct[node.schedules.of_member[member]].streams
-            seen = [calendar.element_times[i].ts for i in streams if i in calendar.element_times]
-            latest[member] = max([int(latest[member]), *(int(ts[-1]) for ts in seen if len(ts))])
+            times = [calendar.element_times[i].ts for i in streams if i in calendar.element_times]
+            latest[member] = max([int(latest[member]), *(int(ts[-1]) for ts in times if len(ts))])
     return np.where(ended, np.minimum(latest, calendar.high), calendar.high)
 
 

@@ -56,8 +56,8 @@ def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup, most: i
 
 def _order_frame(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Frame:
     step = node.step
-    seen = scope(node, frame, pool)
-    keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]
+    values_scope = scope(node, frame, pool)
+    keys = [broadcast(evaluate(e, values_scope), frame.n) for e, _ in step.keys]
     texts = [column(frame, i, pool).texts() for i in range(len(node.layout.slots))]
     ranked = (
         order_rows(keys, [d for _, d in step.keys], texts) if keys else _by_text(texts, frame.n)

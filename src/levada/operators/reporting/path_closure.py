@@ -109,8 +109,8 @@ def _is_seed(terms: Frame, seeds: Frame) -> Bools:
 
 def _is_endpoint(terms: Frame, constants: Words, end: int) -> Bools:
     """Flags the terms that are the end given by their member."""
-    wanted = constants[terms["op"], end]
-    same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])
+    endpoint = constants[terms["op"], end]
+    same: npt.NDArray[np.bool_] = (terms["x0"] == endpoint[:, 0]) & (terms["y0"] == endpoint[:, 1])
     return same
 
 

@@ -248,26 +248,26 @@ def _report(
     for f in ended:
         yield _due_events(f, f[col.BEGIN], 1, calendar.low, calendar.high)
         yield _due_events(f, f[col.END], -1, calendar.low, calendar.high)
-    kept = [f.where(f[col.END] >= MAX) for f in ended if f.n]
-    _keep(state, key, kept, _own_terms(node, step, kept, pool))
+    standing = [f.where(f[col.END] >= MAX) for f in ended if f.n]
+    _keep(state, key, standing, _own_terms(node, step, standing, pool))
 
 
 def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
     """Keeps these rows of a last report as one part, in place of the previous ones."""
-    kept = [f for f in rows if f.n]
+    nonempty = [f for f in rows if f.n]
     state.replace(key, [])
-    if kept:
-        report_buffer.remember(state, key, concat(kept), terms)
+    if nonempty:
+        report_buffer.remember(state, key, concat(nonempty), terms)
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: TermLookup) -> Terms:
     """Returns the texts of report rows, which outlive their input rows by one report."""
-    kept = [f for f in rows if f.n]
+    nonempty = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
-    if step.rows is not None or not kept or not slots:
+    if step.rows is not None or not nonempty or not slots:
         return Terms.empty()
-    x = np.concatenate([f[col.x(i)] for f in kept for i in slots])
-    y = np.concatenate([f[col.y(i)] for f in kept for i in slots])
+    x = np.concatenate([f[col.x(i)] for f in nonempty for i in slots])
+    y = np.concatenate([f[col.y(i)] for f in nonempty for i in slots])
     return pool.pick(x, y)
 
 
@@ -276,9 +276,9 @@ def _due_events(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> F
     low, high = values_of_members(low, rows["op"]), values_of_members(high, rows["op"])
     due = (at > low) & (at <= high) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
     now = due.nonzero()[0]
-    taken = rows if len(now) == rows.n else rows.take(now)
-    weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
-    return taken.with_(r=at[now], w=weight * sign)
+    due_rows = rows if len(now) == rows.n else rows.take(now)
+    weight = due_rows["w"].astype(np.int64) if "w" in due_rows else np.ones(due_rows.n, np.int64)
+    return due_rows.with_(r=at[now], w=weight * sign)
 
 
 def _plain(rows: Frame) -> Frame:

@@ -65,8 +65,8 @@ def pending_intervals(
     rows.
     """
     step = node.step
-    kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
-    spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
+    frames = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
+    spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in frames]
     for f in new:
         begin, end = exact_interval(f, node.input_layouts[0], node.windows, step.rows)
         counts = begin < end
@@ -87,8 +87,8 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
         r = r[at]
     else:
         at, r = calendar.pairs(rows["op"], rows[col.BEGIN], rows[col.END], step.enumerated)
-    kept = rows.visible()
-    return kept.take(at).with_(r=r)
+    visible = rows.visible()
+    return visible.take(at).with_(r=r)
 
 
 def net_weights(rows: Frame, node: PlanNode) -> Frame:

@@ -99,8 +99,8 @@ def _still_needed(rows: Frame, terms: Terms) -> Terms:
 def rows_by_interval(rows: Frame, s: Times, e: Times) -> Frame:
     """Rows that count at some instant, with #s and #e in place of event times."""
     counts = s < e
-    kept = {n: c for n, c in rows.columns.items() if not col.is_time(n)}
-    frame = Frame({**kept, col.BEGIN: s, col.END: e}, rows.n)
+    columns = {n: c for n, c in rows.columns.items() if not col.is_time(n)}
+    frame = Frame({**columns, col.BEGIN: s, col.END: e}, rows.n)
     return frame.where(counts) if rows.n else frame
 
 

@@ -64,8 +64,8 @@ def arranged_report_join(
     if left is None:
         return None
     met = left.with_(op=node.members.inputs[1][left["op"]])
-    kept = arranged_rows(node, 1, step.reads, env.state)
-    return _join_sides(node, left, r.key_of(met, step.left), kept, env)
+    arranged = arranged_rows(node, 1, step.reads, env.state)
+    return _join_sides(node, left, r.key_of(met, step.left), arranged, env)
 
 
 def _join_sides(
@@ -131,8 +131,8 @@ def _partners(
     """
     step = node.step
     if not step.kind.returns_pairs and step.condition is None and not isinstance(right, Run):
-        seen = (*step.right, *(at for _, at in step.fills))
-        right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
+        slots = (*step.right, *(at for _, at in step.fills))
+        right = right.take(group(*r.with_report(r.key_of(right, slots), right))[1])
     i, j = _pairs(node, left, key, right, env.limits)
     # keys are bound: there, all pairs meet
     if step.kind is JoinKind.MINUS and not step.left and len(i):

@@ -38,8 +38,8 @@ def rows_at_due_reports(
     key = f"{node.id}.live"
     if new is None and not (calendar.any_due and state.pieces(key)):
         return None
-    kept = report_buffer.recall(state, key)
-    rows = concat([f.visible() for f in (*kept, *_changes(new))])
+    buffered = report_buffer.recall(state, key)
+    rows = concat([f.visible() for f in (*buffered, *_changes(new))])
     rows = rows if node.alive.all() else rows.where(node.alive[rows["op"]])
     lifetimes = Lifetimes.from_changes(node, rows)
     there = np.flatnonzero(lifetimes.count > 0)
@@ -53,7 +53,7 @@ def rows_at_due_reports(
     copies = lifetimes.count[at]
     if (copies != 1).any():
         at, r = np.repeat(at, copies), np.repeat(r, copies)
-    if new is not None or rows.n != sum(f.n for f in kept):
+    if new is not None or rows.n != sum(f.n for f in buffered):
         remember(node, state, key, lifetimes.remaining_rows(rows), env.pool)
     return rows.take(lifetimes.row[at]).drop("w").with_(r=r) if len(at) else None
 
@@ -68,8 +68,8 @@ def pending_changes(
     """Returns member, instant and weight of all changes of the current result: the previous result,
     and new changes.
     """
-    kept = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
-    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*kept, *new))])
-    at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in kept), *(f["r"] for f in new)]
-    w = [np.empty(0, np.int64), *(f["w"].astype(np.int64) for f in (*kept, *new))]
+    frames = [state.rows_of_partition(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
+    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*frames, *new))])
+    at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in frames), *(f["r"] for f in new)]
+    w = [np.empty(0, np.int64), *(f["w"].astype(np.int64) for f in (*frames, *new))]
     return op, np.concatenate(at), np.concatenate(w)

@@ -93,13 +93,16 @@ def _rows(
     everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
     if step.output is Output.RSTREAM:
         lifetimes = Lifetimes.from_changes(node, everything)
-        out, kept = _at_reports(everything, lifetimes, due), lifetimes.remaining_rows(everything)
+        out, remaining = (
+            _at_reports(everything, lifetimes, due),
+            lifetimes.remaining_rows(everything),
+        )
     else:
         at = _next_reports(step, node, everything, due, calendar)
         out = net_events(node, everything.with_(r=at).where(at < MAX), step.output)
-        kept = everything.where(at >= MAX)
-    if new is not None or kept.n != everything.n:
-        remember(node, state, key, kept, pool)
+        remaining = everything.where(at >= MAX)
+    if new is not None or remaining.n != everything.n:
+        remember(node, state, key, remaining, pool)
     return out
 
 
@@ -118,8 +121,8 @@ def _find_due_reports(
 ) -> NonEmptyReports:
     """Returns the due reports and remembers the content of windows."""
     key = f"{node.id}.occupied"
-    kept = [state.whole(p) for p in state.pieces(key)]
-    before = NonEmpty.restore(kept, len(node.members))
+    frames = [state.whole(p) for p in state.pieces(key)]
+    before = NonEmpty.restore(frames, len(node.members))
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
     changes = _changes(step, windows)
     due = reports(node, step, before, changes, calendar)
@@ -180,8 +183,8 @@ class Lifetimes:
     def remaining_rows(self, rows: Frame) -> Frame:
         """Returns the rows that exist in the end, as initial changes."""
         last = self.final & (self.count > 0)
-        kept = rows.take(self.row[last])
-        return kept.with_(r=np.full(kept.n, MIN), w=self.count[last])
+        remaining = rows.take(self.row[last])
+        return remaining.with_(r=np.full(remaining.n, MIN), w=self.count[last])
 
 
 def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
@@ -196,13 +199,13 @@ def _at_reports(rows: Frame, lifetimes: Lifetimes, due: Frame) -> Frame | None:
     return rows.take(lifetimes.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
 
 
-def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: TermLookup) -> None:
+def remember(node: PlanNode, state: State, key: str, changes: Frame, pool: TermLookup) -> None:
     """Keeps these changes in place of the previous ones, and their texts, which outlive the input
     rows.
     """
     state.replace(key, [])
-    rows = kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)})
-    report_buffer.remember(state, key, rows, _texts(node, kept, pool))
+    rows = changes.with_(**{col.BEGIN: changes["r"], col.END: np.full(changes.n, MAX)})
+    report_buffer.remember(state, key, rows, _texts(node, changes, pool))
 
 
 def _next_reports(

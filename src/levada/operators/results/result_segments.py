@@ -82,10 +82,10 @@ Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 def batches(
-    plan: Plan, segments: Iterable[str], opener: Opener, wanted: Container[str] | None = None
+    plan: Plan, segments: Iterable[str], opener: Opener, query_names: Container[str] | None = None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
     """Yields the batch of each query that has rows in these segments of one epoch, and that is
-    ``wanted`` (None: all).
+    among ``query_names`` (None: all).
     """
     frames: dict[int, list[Frame]] = {}
     others: dict[int, list[Frame]] = {}
@@ -100,7 +100,7 @@ def batches(
                 others.setdefault(int(name[5:]), []).append(frame)
     for number, node_frames in frames.items():
         rows = _Rows.from_frame(plan.nodes[number], concat(node_frames), pool)
-        yield from rows.batches(plan, others.get(number, ()), wanted)
+        yield from rows.batches(plan, others.get(number, ()), query_names)
 
 
 def batch_of(
@@ -135,9 +135,9 @@ def timed_statements(
     rows, skipped = concat(list(frames.values())), sum(frames[n].n for n in before if n in frames)
     texts = _texts(plan.nodes[query.node].layout, rows, pool)
     parts = {name: part[skipped:] for name, part in _parts(query, rows["r"], texts).items()}
-    made = triples(rows["r"][skipped:], query.template, parts)
+    statements = triples(rows["r"][skipped:], query.template, parts)
     return join_lines(
-        made.select(
+        statements.select(
             pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
         ).to_series()
     )
@@ -190,7 +190,7 @@ class _Rows:
         return _Rows(node, rows, dict(zip(ops.tolist(), places, strict=True)), pool)
 
     def batches(
-        self, plan: Plan, others: Sequence[Frame], wanted: Container[str] | None
+        self, plan: Plan, others: Sequence[Frame], query_names: Container[str] | None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
         """Yields the batches of the members that have rows, and of ``others``, which have the rows
         of members and of cells.
@@ -199,7 +199,7 @@ class _Rows:
         for op, of in _by_member(self.places, others):
             query = plan.queries.get(self.node.members.query_at(op))
             there = query is not None and query.member == op
-            if query is not None and there and (wanted is None or query.name in wanted):
+            if query is not None and there and (query_names is None or query.name in query_names):
                 having.setdefault(of, []).append(query)
         several = Counter(op for of in having for op in of)
         shared = [of for of in having if any(several[op] > 1 for op in of)]
@@ -279,8 +279,8 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     """
     if not len(times):
         return batch
-    due, made = distinct(times), distinct(batch.report)
-    empty = due[~in_sorted(made, due)]
+    due, nonempty = distinct(times), distinct(batch.report)
+    empty = due[~in_sorted(nonempty, due)]
     if not len(empty):
         return batch
     if batch.form is not Form.ASK:

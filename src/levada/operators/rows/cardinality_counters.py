@@ -35,8 +35,8 @@ class Joining:
         if Joining not in plan.facts:
             joins = {n for n, node in plan.nodes.items() if isinstance(node.step, s.Join)}
             below = {i for n in joins for i in plan.nodes[n].inputs}
-            kept = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
-            below |= {i for n in kept for i in plan.nodes[n].inputs}
+            arrangements = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
+            below |= {i for n in arrangements for i in plan.nodes[n].inputs}
             timed = {n for n in joins | below if plan.nodes[n].layout.windows}
             plan.facts[Joining] = Joining(frozenset(timed))
         joining: Joining = plan.facts[Joining]
@@ -121,8 +121,8 @@ class SharedJoinCounters:
     def close(self, node: int) -> None:
         """Ends the counting of a join's rows, after all picks have taken theirs."""
         if node in self._wanted:
-            rows, wanted = self._wanted.pop(node)
-            self._add(node, WANTED, rows["op"][wanted])
+            rows, wanted_rows = self._wanted.pop(node)
+            self._add(node, WANTED, rows["op"][wanted_rows])
 
     def snapshot(self) -> dict[str, list[int]]:
         """The counts, by node and member as a text."""

@@ -113,8 +113,8 @@ def _reduce_times(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
 
 def match_picks(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
-    row, member, sure = node.compute_once(finder_of, pool.seed).find_owners(rows, pool)
-    condition, left = node.step.condition, _is_undecided(node, sure)
+    row, member, certain = node.compute_once(finder_of, pool.seed).find_owners(rows, pool)
+    condition, left = node.step.condition, _is_undecided(node, certain)
     if condition is not None and left.any():
         keep = ~left
         keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
@@ -131,16 +131,16 @@ def show_hidden_rows(node: PlanNode, rows: Frame) -> Frame:
     return rows.with_(**{n: np.where(rows[n] < newest, MIN, rows[n]) for n in names})
 
 
-def _is_undecided(node: PlanNode[s.Pick], sure: Bools) -> Bools:
+def _is_undecided(node: PlanNode[s.Pick], certain: Bools) -> Bools:
     """The pairs of which keys and one interval, or one list, do not say all."""
     step = node.step
     if step.rest:
         is_decided = len(step.rest) == 1 and not step.tests and node.compute_once(_number) < 0
-        return ~sure if is_decided else np.ones(len(sure), np.bool_)
+        return ~certain if is_decided else np.ones(len(certain), np.bool_)
     if not step.tests:
-        return np.zeros(len(sure), np.bool_)
+        return np.zeros(len(certain), np.bool_)
     several = any(test.range for test in step.tests)
-    return np.ones(len(sure), np.bool_) if several else ~sure
+    return np.ones(len(certain), np.bool_) if several else ~certain
 
 
 def _true(node: PlanNode[s.Pick], rows: Frame, pool: TermLookup) -> Bools:
@@ -166,12 +166,12 @@ def finder_of(node: PlanNode[s.Pick], seed: int) -> PredicateIndexReader:
     """Returns the index of members by their keys and a range or a list."""
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
-    asked = IndexedMembers(members, below, members.astype(np.int64))
+    indexed = IndexedMembers(members, below, members.astype(np.int64))
     step = node.step
     number = node.compute_once(_number)
     axes = {test.range: RangeKey(test.slot, test.order) for test in step.tests}
     axis = axes.get(0) if number >= 0 else list_keys.axis_of(node, number)
-    wants = entries(node, asked, range(len(step.keys)), number, seed)
+    wants = entries(node, indexed, range(len(step.keys)), number, seed)
     return PredicateIndexReader.build(wants, [key.slot for key in step.keys], axis)
 
 

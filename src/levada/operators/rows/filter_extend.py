@@ -75,24 +75,24 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: OperatorContext) -> Fr
     size = frame.n * node.layout.width_of(len(step.kept))
     pool.spent.ask(node.id, size, lambda: frame["op"])
     parts = [_compute_column(node, part, pool) for part in pieces(node, frame, step.expression)]
-    made = parts[0] if len(parts) == 1 else concat(parts)
-    return out.with_(**made.columns)
+    output = parts[0] if len(parts) == 1 else concat(parts)
+    return out.with_(**output.columns)
 
 
 def _compute_column(node: PlanNode[s.Extend], frame: Frame, pool: TermLookup) -> Frame:
     """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
-    seen = scope(node, frame, pool, mentioned=node.compute_once(_mentioned_slots))
+    values_scope = scope(node, frame, pool, mentioned=node.compute_once(_mentioned_slots))
     step, before = node.step, pool.size
-    counted = seen.account.texts
-    values = evaluate(step.expression, seen)
+    text_count = values_scope.account.texts
+    values = evaluate(step.expression, values_scope)
     values = broadcast(bound_integers(values) if step.tuples else values, frame.n)
     last = len(step.kept)
-    seen.account.start()
-    made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
-    seen.account.look(least=0.0)
-    counted = seen.account.texts - counted
-    seen.account.add(max(pool.size - before - counted, 0))
-    return Frame(made, frame.n)
+    values_scope.account.start()
+    column = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
+    values_scope.account.look(least=0.0)
+    text_count = values_scope.account.texts - text_count
+    values_scope.account.add(max(pool.size - before - text_count, 0))
+    return Frame(column, frame.n)
 
 
 PIECE = register(f"{__name__}.PIECE", 1 << 16)
@@ -120,7 +120,7 @@ def _goes_by_text(expression: Expression) -> bool:
 
 
 def keep_rows(
-    frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
+    frame: Frame, rows: npt.NDArray[np.int64] | None, slots: Sequence[int], layout: Layout
 ) -> Frame:
     """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
     if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
@@ -128,7 +128,7 @@ def keep_rows(
     columns = {
         n: c for n, c in frame.columns.items() if n in ("op", "w", "r", col.PLACE) or col.is_time(n)
     }
-    for i, at in enumerate(kept):
+    for i, at in enumerate(slots):
         columns.update(renumber(frame, at, i, layout.slots[i]))
     return Frame(columns, frame.n)
 

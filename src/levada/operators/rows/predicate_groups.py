@@ -76,9 +76,9 @@ class Form:
     tells: bool
 
     @staticmethod
-    def from_join_side(one: SharedJoinNode, i: int, first: int) -> Form:
+    def from_join_side(node: SharedJoinNode, i: int, first: int) -> Form:
         """Returns the form of a join below picks."""
-        step, (slots, way, _, alone) = one.pick.step, one.sides[i]
+        step, (slots, way, _, alone) = node.pick.step, node.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
         tests = [test for test in step.tests if test.slot in slots]
         ranges = {RangeKey(slots[test.slot], test.order): test.range for test in tests}
@@ -90,25 +90,25 @@ class Form:
         sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
         condition, tells = None, False
         if rest:
-            number = list_keys.list_of(one.pick, parts)
+            number = list_keys.list_of(node.pick, parts)
             if number is not None:
-                axis = list_keys.axis_of(one.pick, number)
+                axis = list_keys.axis_of(node.pick, number)
                 ranges = {axis._replace(slot=slots[axis.slot]): number}
             tells = number is not None and len(rest) == 1 and not tests
             every = cast(Expression, conjunction((*(test.condition for test in tests), *rest)))
             condition = by_other_slots(every, slots)
         by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
-        return Form(one, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
+        return Form(node, i, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
 
     def entries(self, axis: RangeKey | None, seed: int) -> Entries:
         """Returns the wants, by keys and the range on this axis."""
         joined = self.of
         owner = np.arange(self.first, self.first + len(joined.members))
-        asked = IndexedMembers(
+        indexed = IndexedMembers(
             joined.members.astype(np.int32), joined.node_members.astype(np.int32), owner
         )
         number = 0 if axis is None else self.ranges[axis]
-        return entries(joined.pick, asked, list(self.keys.values()), number, seed)
+        return entries(joined.pick, indexed, list(self.keys.values()), number, seed)
 
     def follows(self, axis: RangeKey | None) -> tuple[Any, ...]:
         """All that its entries follow from."""

@@ -79,17 +79,19 @@ class IndexedMembers(NamedTuple):
 
 
 def entries(
-    node: PlanNode[s.Pick], asked: IndexedMembers, keys: Sequence[int], number: int, seed: int
+    node: PlanNode[s.Pick], readers: IndexedMembers, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
     """Returns the wants of members of a pick, by these of its keys and a range or a list."""
     known = node.compute_once(identities, seed)
-    bounds, whose = wanted_of(node, number, asked.members)
+    bounds, whose = wanted_of(node, number, readers.members)
     if number < 0:
-        asked = IndexedMembers(asked.members[whose], asked.op[whose], asked.owner[whose])
+        readers = IndexedMembers(readers.members[whose], readers.op[whose], readers.owner[whose])
     parts = []
     for params in product(*(node.step.keys[key].params for key in keys)):
-        terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
-        parts.append(Entries(asked.op, terms, bounds, asked.owner))
+        terms = tuple(
+            [(known[i][0][readers.members], known[i][1][readers.members]) for i in params]
+        )
+        parts.append(Entries(readers.op, terms, bounds, readers.owner))
     return Entries.concat(parts)
 
 
@@ -199,13 +201,13 @@ class Index:
         """
         rows, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         here = np.flatnonzero(leaves >= 0)
-        nodes, seen = leaves[here] + self.size, np.zeros(len(here), np.int64)
+        nodes, counted_entries = leaves[here] + self.size, np.zeros(len(here), np.int64)
         while len(nodes) and nodes[0]:
             first = self.offsets[nodes]
             every = counts = self.offsets[nodes + 1] - first
             if turns is not None:
-                low, high = (np.clip(turn - seen, 0, every) for turn in turns)
-                first, counts, seen = first + low, high - low, seen + every
+                low, high = (np.clip(turn - counted_entries, 0, every) for turn in turns)
+                first, counts, counted_entries = first + low, high - low, counted_entries + every
             if counts.any():
                 rows.append(np.repeat(here, counts))
                 at.append(ranges(first, counts))
@@ -279,16 +281,16 @@ class PredicateIndexReader:
         for index, leaves in ((self.numbered, by_number), (self.plain, rest)):
             if index is not None and (leaves >= 0).any():
                 row, of = index.find_entries(leaves)
-                sure = (
+                certain = (
                     index.is_decided[of] if index is self.numbered else np.zeros(len(of), np.bool_)
                 )
-                parts.append((row, index.owner[of], sure))
+                parts.append((row, index.owner[of], certain))
         if len(parts) == 1:
             return parts[0]
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
-        row, owner, sure = map(np.concatenate, zip(none, *parts, strict=True))
+        row, owner, certain = map(np.concatenate, zip(none, *parts, strict=True))
         order = np.argsort(row, kind="stable")
-        return row[order], owner[order], sure[order]
+        return row[order], owner[order], certain[order]
 
     def owners(
         self, leaves: tuple[Longs, Longs], turns: ProbeBatch
@@ -297,16 +299,16 @@ class PredicateIndexReader:
         turns.
         """
         rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        sure = [np.empty(0, np.bool_)]
+        certain = [np.empty(0, np.bool_)]
         for index, index_leaves in zip((self.numbered, self.plain), leaves, strict=True):
             if index is not None:
                 row, of = index.find_entries(index_leaves, turns)
                 rows.append(row)
                 owners.append(index.owner[of])
-                sure.append(
+                certain.append(
                     index.is_decided[of] if index is self.numbered else np.zeros(len(of), bool)
                 )
-        return np.concatenate(rows), np.concatenate(owners), np.concatenate(sure)
+        return np.concatenate(rows), np.concatenate(owners), np.concatenate(certain)
 
     @cached_property
     def counts(self) -> tuple[Longs, Longs]:
@@ -399,8 +401,8 @@ def true_of(
     try:
         for at in range(0, len(row), PIECE):
             piece = slice(at, at + PIECE)
-            asked = some.take(row[piece]).with_(op=member[piece].astype(np.int32))
-            truths[piece] = truth(condition, scope(node, asked, pool, width))
+            pairs = some.take(row[piece]).with_(op=member[piece].astype(np.int32))
+            truths[piece] = truth(condition, scope(node, pairs, pool, width))
     except ExcessError as error:
         error.node = node.id
         raise
@@ -447,8 +449,8 @@ class ResidualPredicates(NamedTuple):
             for at in range(0, len(open_), size):
                 part = open_[at : at + size]
                 part_leaves = (leaves[0][part], leaves[1][part])
-                row, owner, sure = self.finder.owners(part_leaves, ProbeBatch(low, high))
-                true = sure if self.tells else np.zeros(len(sure), np.bool_)
+                row, owner, certain = self.finder.owners(part_leaves, ProbeBatch(low, high))
+                true = certain if self.tells else np.zeros(len(certain), np.bool_)
                 self._ask(classes, rows, (part[row], owner - self.first, true), pool)
 
     def _ask(

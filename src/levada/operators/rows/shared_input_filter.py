@@ -121,13 +121,13 @@ def expiry_times(
     """
     if not node.input_layouts[i].windows:
         return end
-    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
-    several = np.flatnonzero(wanted.mixed[rows["op"]])
+    demand = node.compute_once(_find_demand, i, shares, pool.seed)
+    several = np.flatnonzero(demand.mixed[rows["op"]])
     if not len(several):
         return end
     some = rows.take(several)
-    bits, shared_expiry_times = wanted.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
-    for number, params in enumerate(wanted.classes):
+    bits, shared_expiry_times = demand.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
+    for number, params in enumerate(demand.classes):
         at = np.flatnonzero(bits >> number & 1)
         if len(at):
             shared_expiry_times[at] = np.maximum(
@@ -145,16 +145,16 @@ def shared_expiry_times(
     """Returns the expiry times of rows that are kept for other joins, too; a row that no pick wants
     here has always expired. Raises ``ExcessError``.
     """
-    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
-    if wanted.sift and rows.n:
-        end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
+    demand = node.compute_once(_find_demand, i, shares, pool.seed)
+    if demand.sift and rows.n:
+        end = np.where(demand.bits(rows, pool, all_of=False) != 0, end, MIN)
     return expiry_times(node, i, rows, end, shares=shares, pool=pool)
 
 
 def wants_less(node: PlanNode[Relaxed], i: int, shares: SharingDemand, seed: int) -> bool:
     """Whether not all rows of input ``i`` are wanted, or not all as long."""
-    wanted = node.compute_once(_find_demand, i, shares, seed)
-    return wanted.sift or bool(wanted.mixed.any())
+    demand = node.compute_once(_find_demand, i, shares, seed)
+    return demand.sift or bool(demand.mixed.any())
 
 
 def blame(
@@ -164,10 +164,10 @@ def blame(
     """Returns the error of the pick that wants most of these rows of input ``i``, which are too
     many.
     """
-    wanted = node.compute_once(_find_demand, i, shares, pool.seed)
-    most = int(wanted.counts(rows, pool).argmax())
+    demand = node.compute_once(_find_demand, i, shares, pool.seed)
+    most = int(demand.counts(rows, pool).argmax())
     error = most_of(node, np.bincount(rows["op"]), limits)
-    error.node, error.member = owner_at(wanted.forms, most)
+    error.node, error.member = owner_at(demand.forms, most)
     return error
 
 

@@ -117,7 +117,7 @@ class _Blocks:
     def __init__(self, file: str, described: Described, data: npt.NDArray[np.uint8],
                  sums: Words) -> None:  # fmt: skip
         self._file, self._data, self._sums = file, data, sums
-        self._seen = np.zeros(len(sums), np.bool_)
+        self._checked = np.zeros(len(sums), np.bool_)
         self._columns = {name: (np.dtype(kind).itemsize, offset - described.start)
                          for name, kind, offset in described.columns if offset >= 0}  # fmt: skip
         values = [-at - 1 - described.start for _, _, at in described.columns if at < 0]
@@ -130,8 +130,8 @@ class _Blocks:
             self._check(start + size * rows.astype(np.int64))
 
     def _check(self, at: Longs) -> None:
-        asked = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0
-        blocks = (asked & ~self._seen).nonzero()[0]
+        read_blocks = np.bincount(at >> BLOCK, minlength=len(self._checked)) > 0
+        blocks = (read_blocks & ~self._checked).nonzero()[0]
         if len(blocks):
             starts = blocks << BLOCK
             sizes = np.minimum(len(self._data) - starts, 1 << BLOCK)
@@ -139,7 +139,7 @@ class _Blocks:
             sums = _sums(at, sizes, int(sizes.sum()))
             if (sums != self._sums[blocks]).any():
                 raise unreadable(self._file, ALTERED)
-            self._seen[blocks] = True
+            self._checked[blocks] = True
 
 
 class CheckedFrames(Mapping[str, Frame]):

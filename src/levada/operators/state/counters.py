@@ -34,18 +34,18 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     places: list[Longs] = []
     rows: list[Frame] = []
     order = in_order(k)  # looked up in order, neighbours in memory come one after the other
-    wanted = k[order]
+    keys = k[order]
     for piece in state.pieces(key):
-        kept = state.frame(piece)
-        first, counts = spans_of(kept[col.KEY], wanted)
+        stored = state.frame(piece)
+        first, counts = spans_of(stored[col.KEY], keys)
         of = np.repeat(order, counts)
         at = ranges(first, counts)
-        same = kept[col.CHECK][at] == h[of]
+        same = stored[col.CHECK][at] == h[of]
         if (groups := state.groups(piece)) is not None:
-            same &= groups[kept[col.PLACE][at]]
+            same &= groups[stored[col.PLACE][at]]
         if same.any():
             places.append(of[same])
-            rows.append(kept.take(at[same]))
+            rows.append(stored.take(at[same]))
         state.touched += len(at)
     return (np.concatenate(places), concat(rows)) if rows else None
 

@@ -42,12 +42,12 @@ class KeptTimes:
     """
 
     def __init__(
-        self, state: State, key: str, arrived: Sequence[Frame], w: int, *, counted: bool
+        self, state: State, key: str, arrived: Sequence[Frame], w: int, *, with_counts: bool
     ) -> None:
-        self._state, self._key, self._w, self._counted = state, key, w, counted
-        kept = [state.whole(piece) for piece in state.pieces(key)]
-        self._new = fresh_of(kept, arrived, counted=counted)
-        self.seen: EventTimes = times_below([*kept, self._new], w, counted=counted)
+        self._state, self._key, self._w, self._with_counts = state, key, w, with_counts
+        previous = [state.whole(piece) for piece in state.pieces(key)]
+        self._new = fresh_of(previous, arrived, with_counts=with_counts)
+        self.seen: EventTimes = times_below([*previous, self._new], w, with_counts=with_counts)
 
     def keep(self, matters: npt.NDArray[np.bool_]) -> None:
         """Keeps the waiting times, and of the times below the watermark those that matter, and the
@@ -55,37 +55,37 @@ class KeptTimes:
         """
         matters = matters.copy()
         matters[-1:] = True
-        wanted = self.seen.ts[matters]
+        needed = self.seen.ts[matters]
         pieces: list[StatePart] = []
         loose = [self._new]
         for piece in self._state.pieces(self._key):
             rows = self._state.frame(piece)
-            if 2 * np.count_nonzero(self._is_kept(wanted, rows["ts"])) >= rows.n:
+            if 2 * np.count_nonzero(self._is_kept(needed, rows["ts"])) >= rows.n:
                 pieces.append(piece)
             else:
                 loose.append(rows)
-        pieces = self._append(pieces, loose, wanted)
+        pieces = self._append(pieces, loose, needed)
         if (first := _first_to_merge(pieces)) < len(pieces) - 1:
             frames = [self._state.frame(piece) for piece in pieces[first:]]
-            pieces = self._append(pieces[:first], frames, wanted)
+            pieces = self._append(pieces[:first], frames, needed)
         self._state.replace(self._key, pieces)
 
     def _append(
-        self, pieces: list[StatePart], loose: Sequence[Frame], wanted: Times
+        self, pieces: list[StatePart], loose: Sequence[Frame], needed: Times
     ) -> list[StatePart]:
         """Writes the remaining loose rows as one more part."""
-        rows = align_frames(loose, counted=self._counted)
-        stays = self._is_kept(wanted, rows["ts"])
-        rows, gone = rows.where(stays), rows.where(~stays)
-        if gone.n and self._counted:
+        rows = align_frames(loose, with_counts=self._with_counts)
+        stays = self._is_kept(needed, rows["ts"])
+        rows, dropped = rows.where(stays), rows.where(~stays)
+        if dropped.n and self._with_counts:
             there = [self._state.frame(piece)["ts"] for piece in pieces]
             left = distinct(np.concatenate([rows["ts"], *there]))
-            rows = align_frames([rows, pass_on_counts(gone, left)], counted=True)
+            rows = align_frames([rows, pass_on_counts(dropped, left)], with_counts=True)
         rows = as_sums(rows, self._w)
         return [*pieces, self._state.put({"": rows}, rows.n, (MAX, 0, 0))] if rows.n else pieces
 
-    def _is_kept(self, wanted: Times, ts: Times) -> npt.NDArray[np.bool_]:
-        stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(wanted, ts)
+    def _is_kept(self, needed: Times, ts: Times) -> npt.NDArray[np.bool_]:
+        stays: npt.NDArray[np.bool_] = (ts >= self._w) | in_sorted(needed, ts)
         return stays
 
 

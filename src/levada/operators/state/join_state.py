@@ -227,10 +227,10 @@ def living_rows(rows: Frame, horizon: int, members: Bools | None) -> Frame:
 
 
 def put_run(
-    state: State, run: Run, level: int = 0, epochs: int = 1, of: Range = ALL_KEYS
+    state: State, run: Run, level: int = 0, epochs: int = 1, key_range: Range = ALL_KEYS
 ) -> list[StatePart]:
-    """A run as a piece of state, by itself; ``of``: the range of its keys, which are without its
-    bits by now.
+    """A run as a piece of state, by itself; ``key_range``: the range of its keys, which are without
+    its bits by now.
     """
     b = run.stored
     keys: dict[str, Column] = {col.KEY: b.k, col.CHECK: b.h, col.BEGIN: b.s, col.ORDER: run.order}
@@ -240,7 +240,7 @@ def put_run(
         keys[col.WHOLE] = run.whole
     rows = run.rows.visible()
     frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
-    facts = {"bits": b.bits, "longest": min(b.longest, MAX)} | of._asdict()
+    facts = {"bits": b.bits, "longest": min(b.longest, MAX)} | key_range._asdict()
     span = span_of(b.s, b.ends)
     return [state.put(frames, rows.n, span, level=level, epochs=epochs, **facts)]
 
@@ -298,36 +298,38 @@ class LookupKeys:
     came: Sequence[tuple[Words, Frame]]
     _known: dict[int, Words] = field(default_factory=dict)
 
-    def distinct_keys(self, kept: int, groups: Bools) -> Words:
+    def distinct_keys(self, group_set: int, groups: Bools) -> Words:
         """Returns the distinct keys, in order, that are in these groups, a set of a list."""
-        if kept not in self._known:
+        if group_set not in self._known:
             key_hashes = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
-            self._known[kept] = np.unique(np.concatenate([np.empty(0, np.uint64), *key_hashes]))
-        return self._known[kept]
+            self._known[group_set] = np.unique(
+                np.concatenate([np.empty(0, np.uint64), *key_hashes])
+            )
+        return self._known[group_set]
 
 
-def restrict_run(state: State, piece: StatePart, wanted: LookupKeys | None) -> Run | None:
+def restrict_run(state: State, piece: StatePart, lookup_keys: LookupKeys | None) -> Run | None:
     """Returns a run restricted to the rows that new rows can meet, or None without such rows.
-    ``wanted`` None: no restriction.
+    ``lookup_keys`` None: no restriction.
     """
     groups = state.groups(piece)
-    if groups is None or wanted is None:
+    if groups is None or lookup_keys is None:
         return open_(state, piece)
-    asked = _lookup_keys(piece, groups, wanted)
-    if not len(asked):
+    keys = _lookup_keys(piece, groups, lookup_keys)
+    if not len(keys):
         return None
-    few = piece.rows <= MAX_WHOLE_RUN_ROWS or piece.rows < MAX_ROWS_PER_KEY * len(asked)
+    few = piece.rows <= MAX_WHOLE_RUN_ROWS or piece.rows < MAX_ROWS_PER_KEY * len(keys)
     if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
-    rows = _rows(state, piece, asked)
+    rows = _rows(state, piece, keys)
     return replace(build_run(rows), is_part=True) if rows.n else None
 
 
-def _lookup_keys(piece: StatePart, groups: Bools, wanted: LookupKeys) -> Words:
+def _lookup_keys(piece: StatePart, groups: Bools, lookup_keys: LookupKeys) -> Words:
     """The keys that are looked up in a run, without the bits of its range, in order."""
     range_ = range_of(piece)
-    asked = wanted.distinct_keys(piece.kept, groups)
-    return range_.rest(asked[range_.contains(asked)]) if range_.depth else asked
+    keys = lookup_keys.distinct_keys(piece.kept, groups)
+    return range_.rest(keys[range_.contains(keys)]) if range_.depth else keys
 
 
 def _share(state: State, piece: StatePart, groups: Bools) -> float:
@@ -337,14 +339,14 @@ def _share(state: State, piece: StatePart, groups: Bools) -> float:
     return np.count_nonzero(groups[state.lazy_frame(piece).take(col.PLACE, at)]) / len(at)
 
 
-def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
+def _rows(state: State, piece: StatePart, lookup: Words) -> Frame:
     """Returns the rows of a run that have one of these keys, in their order, with their #
     columns.
     """
     keys, rows = state.lazy_frame(piece, ".key"), state.lazy_frame(piece)
-    places = _places(state, piece, asked)
+    places = _places(state, piece, lookup)
     k = keys.take(col.KEY, places)
-    places = places[np.isin(k, asked)]
+    places = places[np.isin(k, lookup)]
     at = keys.take(col.ORDER, places).astype(np.int64)
     order = np.argsort(at, kind="stable")
     at, places = at[order], places[order]
@@ -356,10 +358,10 @@ def _rows(state: State, piece: StatePart, asked: Words) -> Frame:
     return state.rows_of_partition(piece, Frame(columns, len(at)))
 
 
-def _places(state: State, piece: StatePart, asked: Words) -> Longs:
+def _places(state: State, piece: StatePart, keys: Words) -> Longs:
     """The places of the buckets in which these keys would be; they are distinct and in order."""
     directory = state.lazy_frame(piece, ".dir")
-    bucket = (asked >> np.uint64(64 - piece.bits)).astype(np.int64)
+    bucket = (keys >> np.uint64(64 - piece.bits)).astype(np.int64)
     bucket = bucket[np.append(True, bucket[1:] != bucket[:-1])]
     low, high = (directory.take("d", at).astype(np.int64) for at in (bucket, bucket + 1))
     return ranges(low, high - low)
@@ -391,20 +393,22 @@ class Horizons:
     next: int
 
 
-def live_runs(state: State, key: str, horizon: int, wanted: LookupKeys | None = None) -> list[Run]:
+def live_runs(
+    state: State, key: str, horizon: int, lookup_keys: LookupKeys | None = None
+) -> list[Run]:
     """Returns the runs of an input that are not dead at ``horizon``. Runs written by other
-    partitions are restricted to the ``wanted`` keys (None: all).
+    partitions are restricted to ``lookup_keys`` (None: all).
     """
-    runs = (restrict_run(state, p, wanted) for p in state.drop_dead(key, horizon))
+    runs = (restrict_run(state, p, lookup_keys) for p in state.drop_dead(key, horizon))
     return [run for run in runs if run is not None]
 
 
 def runs_before(
-    state: State, key: str, horizon: int, wanted: LookupKeys | None = None
+    state: State, key: str, horizon: int, lookup_keys: LookupKeys | None = None
 ) -> list[Run]:
     """The same as they were when this epoch began, whatever has been added since."""
     pieces = (p for p in state.before(key) if p.dead > horizon)
-    runs = (restrict_run(state, p, wanted) for p in pieces)
+    runs = (restrict_run(state, p, lookup_keys) for p in pieces)
     return [run for run in runs if run is not None]
 
 
@@ -457,8 +461,8 @@ def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
     pieces = [*state.pieces(key), *put_run(state, run)]
     first = due_together(pieces)
     if not alive.all():
-        gone = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
-        first = 0 if 2 * gone > sum(p.rows for p in pieces) else first
+        dead_rows = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
+        first = 0 if 2 * dead_rows > sum(p.rows for p in pieces) else first
     if first < len(pieces):
         pieces[first:] = _merge_to_next_level(state, pieces[first:], MIN, (), alive=alive)
     state.replace(key, pieces)

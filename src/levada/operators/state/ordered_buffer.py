@@ -1,5 +1,5 @@
 """Rows that wait, in the order of a column, until their value is due: an instant that a watermark
-reaches (``runtime/task/watermark_buffer``), or a number that a stream reaches
+reaches (``runtime/task/stage_task``), or a number that a stream reaches
 (``operators/windowed/count_window``).
 
 The rows of an epoch are one more part, in order. Due rows are cut off a part in place: the part
@@ -44,18 +44,18 @@ class OrderedBuffer(NamedTuple):
 
     def take_below(self, below: int) -> list[Frame]:
         """Removes and returns the rows whose value is less than ``below``."""
-        up, kept = list[Frame](), list[StatePart]()
+        up, remaining = list[Frame](), list[StatePart]()
         for piece in self.state.pieces(self.key):
             if piece.low >= below:
-                kept.append(piece)
+                remaining.append(piece)
                 continue
             rows = self.state.frame(piece)
             first, last = rows[self.column].searchsorted((piece.low, below)).tolist()
             self.state.touched += last - first
             if last < rows.n:
-                kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=below))
+                remaining.append(msgspec.structs.replace(piece, rows=rows.n - last, low=below))
             up.append(self.state.rows_of_partition(piece, rows.slice(first, last)))
-        self.state.replace(self.key, kept)
+        self.state.replace(self.key, remaining)
         return [rows for rows in up if rows.n]
 
     def add(self, rows: Frame) -> None:

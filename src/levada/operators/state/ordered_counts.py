@@ -53,8 +53,8 @@ class First:
     cut: Longs
 
 
-def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
-    """Returns up to ``wanted`` of the best rows of each part for each of these distinct groups, or
+def first(state: State, key: str, k: Words, h: Words, limits: Longs) -> First | None:
+    """Returns up to ``limits`` of the best rows of each part for each of these distinct groups, or
     None without rows.
     """
     rows, of, piece, cut = [], [], [], []
@@ -62,10 +62,10 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     for number, one in enumerate(state.pieces(key)):
         at, places = _entries(state, one, k, h)
         directory = state.frame(one, ".dir")
-        taken = _take(state, key, one, k[at], h[at])
-        left = directory[col.COUNT][places] - taken
-        counts = np.minimum(left, wanted[at])
-        rows.append(state.frame(one).take(ranges(directory[col.AT][places] + taken, counts)))
+        taken_counts = _take(state, key, one, k[at], h[at])
+        left = directory[col.COUNT][places] - taken_counts
+        counts = np.minimum(left, limits[at])
+        rows.append(state.frame(one).take(ranges(directory[col.AT][places] + taken_counts, counts)))
         of.append(np.repeat(at, counts))
         piece.append(np.full(rows[-1].n, number, np.int64))
         cut.append((np.cumsum(counts) - 1 + n)[(left > counts) & (counts > 0)])
@@ -147,11 +147,11 @@ def _remaining_rows(state: State, key: str, piece: StatePart) -> Frame:
     """Returns the rows of a part that is dropped, without the taken ones."""
     directory, rows = state.rows_of_partition(piece, state.frame(piece, ".dir")), state.frame(piece)
     state.touched += rows.n
-    taken = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
-    some = np.flatnonzero(taken)
-    _count(state, key, piece, directory.take(some), -taken[some])
+    taken_counts = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
+    some = np.flatnonzero(taken_counts)
+    _count(state, key, piece, directory.take(some), -taken_counts[some])
     keep = np.ones(rows.n, np.bool_)
-    keep[ranges(directory[col.AT], taken)] = False
+    keep[ranges(directory[col.AT], taken_counts)] = False
     return state.rows_of_partition(piece, rows.where(keep))
 
 

@@ -147,7 +147,7 @@ def _merge(target: list[StatePart], more: Iterable[StatePart], sets: Sets) -> No
 
 
 def _rows(
-    part: Part, taken: HandedOverGroups, pieces: Iterable[StatePart], sets: Sets
+    part: Part, groups: HandedOverGroups, pieces: Iterable[StatePart], sets: Sets
 ) -> list[StatePart]:
     """Returns the parts restricted to the groups that are taken over, without parts that have none
     of them.
@@ -157,21 +157,21 @@ def _rows(
     for piece in _name_files(part, pieces):
         set_numbers = piece.kept, piece.within
         if set_numbers not in new:
-            new[set_numbers] = _restrict_groups(part.head, taken, *set_numbers, sets)
+            new[set_numbers] = _restrict_groups(part.head, groups, *set_numbers, sets)
         if (places := new[set_numbers]) is not None:
             out.append(msgspec.structs.replace(piece, kept=places[0], within=places[1]))
     return out
 
 
 def _restrict_groups(
-    head: Head, taken: HandedOverGroups, kept: int, within: int, sets: Sets
+    head: Head, groups: HandedOverGroups, group_set: int, within: int, sets: Sets
 ) -> tuple[int, int] | None:
     """Returns the places in ``sets`` of the groups to which a part of the old owner is restricted,
     and of the groups of its rows. Returns None if the part has nothing that is taken over.
     """
-    known = head.sets[(kept or within) - 1] if kept or within else ALL_GROUPS
-    if taken.groups is not None:
-        left = taken.groups & decode(known) if known else taken.groups
+    known = head.sets[(group_set or within) - 1] if group_set or within else ALL_GROUPS
+    if groups.groups is not None:
+        left = groups.groups & decode(known) if known else groups.groups
         if not left.any():
             return None
         text = encode(left)
@@ -181,8 +181,8 @@ def _restrict_groups(
             if is_whole
             else (sets.place(text), sets.place(ALL_GROUPS))
         )
-    if kept:
+    if group_set:
         return sets.place(known), sets.place(ALL_GROUPS)
-    if not known and taken.had is not None:
-        known = encode(taken.had)
+    if not known and groups.had is not None:
+        known = encode(groups.had)
     return sets.place(ALL_GROUPS), sets.place(known)

@@ -215,11 +215,11 @@ class State:
 
     def replace(self, key: str, pieces: Iterable[StatePart]) -> None:
         """Sets the pieces of a key."""
-        kept = list(pieces)
-        if kept != self._pieces.get(key, []):
+        new_pieces = list(pieces)
+        if new_pieces != self._pieces.get(key, []):
             self.changed = True
-            if kept:
-                self._pieces[key] = kept
+            if new_pieces:
+                self._pieces[key] = new_pieces
             else:
                 self._pieces.pop(key, None)
 

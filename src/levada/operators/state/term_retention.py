@@ -87,19 +87,19 @@ def _collect(state: State, pieces: list[StatePart]) -> list[StatePart]:
     rows = sum(p.rows for key in state.keys("") if key != KEY for p in state.pieces(key))
     if 4 * new < rows:
         return pieces
-    kept = _remember(state, Terms.merge([table(state, p) for p in endless]))
+    retained = _remember(state, Terms.merge([table(state, p) for p in endless]))
     return [
-        *([_put(state, kept, MAX, _RETAINED_LEVEL, 0)] if len(kept) else []),
+        *([_put(state, retained, MAX, _RETAINED_LEVEL, 0)] if len(retained) else []),
         *(p for p in pieces if p.dead < MAX),
     ]
 
 
 def _remember(state: State, terms: Terms) -> Terms:
     """The terms that some row in state has."""
-    wanted = np.zeros(len(terms) + 1, np.bool_)  # the last place takes what is not among them
+    needed = np.zeros(len(terms) + 1, np.bool_)  # the last place takes what is not among them
     for x, y in _identities(state):
-        wanted[terms.find(x, y)] = True
-    return terms.pick(terms.x[wanted[:-1]], terms.y[wanted[:-1]])
+        needed[terms.find(x, y)] = True
+    return terms.pick(terms.x[needed[:-1]], terms.y[needed[:-1]])
 
 
 def _identities(state: State) -> Iterator[tuple[Words, Words]]:

@@ -164,11 +164,11 @@ def _one_step_cost(looks: Sequence[Doubles], new: Sequence[int]) -> float:
         if not rows:
             continue
         others = sorted((j for j in range(len(looks)) if j != i), key=look.mean(axis=0).__getitem__)
-        made, left = np.ones(len(look)), float(rows)
+        rows_made, left = np.ones(len(look)), float(rows)
         for at, j in enumerate(others, 2):
             cost += PROBE * left
-            made = made * look[:, j]
-            left = rows * float(made.mean())
+            rows_made = rows_made * look[:, j]
+            left = rows * float(rows_made.mean())
             cost += CARRY * left if at < len(looks) else 0.0  # results are made in each form
     return cost
 
@@ -180,11 +180,13 @@ def _rows(looks: Sequence[Doubles], new: Sequence[int]) -> Doubles:
     for i, (look, rows) in enumerate(zip(looks, new, strict=True)):
         if not rows:
             continue
-        made = {1 << i: np.ones(len(look))}
+        rows_by_set = {1 << i: np.ones(len(look))}
         for j in range(inputs):
             if j != i:
-                made |= {some | 1 << j: each * look[:, j] for some, each in made.items()}
-        for some, each in made.items():
+                rows_by_set |= {
+                    some | 1 << j: each * look[:, j] for some, each in rows_by_set.items()
+                }
+        for some, each in rows_by_set.items():
             row_counts[some] += rows * float(each.mean())
     return row_counts
 
@@ -203,8 +205,8 @@ class _TooMuchError(Exception):
 
 def adaptive(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(adaptive_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(adaptive_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -216,8 +218,8 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
     looks = [matches(sides, i) for i in range(len(sides))]
     figures = _recall(env.state, node)
     figures = figures.with_epoch(looks, [side.new.rows.n for side in sides])
-    has, wanted = figures.order, _wanted_order(node, figures, env)
-    order = _apply_order(node, sides, wanted, has, env=env)
+    has, best_order = figures.order, _wanted_order(node, figures, env)
+    order = _apply_order(node, sides, best_order, has, env=env)
     chain = _chain(node, sides, order, env) if order else None
     if chain is None:
         _forget(env.state, node)
@@ -228,7 +230,7 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iter
         _keep_chain(chain, env, horizons)
     keep(node, sides, env, horizons)
     # a strategy that was too much is not tried again soon
-    epochs = -LATER if wanted and not order else figures.epochs
+    epochs = -LATER if best_order and not order else figures.epochs
     figures = replace(figures, order=order, epochs=epochs)
     _remember(env.state, node, figures)
     two = figures.two_way_cost(order) if order else figures.best_order()[0]
@@ -245,16 +247,16 @@ def _wanted_order(node: Node, figures: Figures, env: OperatorContext) -> Order:
 
 
 def _apply_order(
-    node: Node, sides: Sequence[Input], wanted: Order, has: Order, *, env: OperatorContext
+    node: Node, sides: Sequence[Input], best_order: Order, has: Order, *, env: OperatorContext
 ) -> Order:  # fmt: skip
     """Converts the state for this strategy; returns () if that would be too much."""
-    if wanted == has:
-        return wanted
+    if best_order == has:
+        return best_order
     _forget(env.state, node)
-    if wanted and not _build_kept_joins(node, sides, wanted, env):
+    if best_order and not _build_kept_joins(node, sides, best_order, env):
         _forget(env.state, node)
         return ()
-    return wanted
+    return best_order
 
 
 # -- what is kept --
@@ -370,10 +372,10 @@ def _insert(both: _Joined, run: Run, env: OperatorContext, horizons: Horizons) -
     join_state.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
 
 
-def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
+def _run(pieces: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
     """Rows of a join, which have their keys, as a run. Raises ``_TooMuchError``."""
     frames, size = list[Frame](), 0
-    for rows in made:
+    for rows in pieces:
         frames.append(rows)
         size += sum(column.nbytes for column in rows.columns.values())
         if theta and size > PARTS * theta:
@@ -403,8 +405,8 @@ def _build_kept_joins(
             met = Side(right.new, old, right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
             pairs = partial(_old_pairs, key, joined, env, horizons.now)
-            made = _run(_pair_rows(joined, pairs, env, keyed=True), both, env.state.theta)
-            for part in _in_time(made.rows, max_run_span(both.windows)):
+            run = _run(_pair_rows(joined, pairs, env, keyed=True), both, env.state.theta)
+            for part in _in_time(run.rows, max_run_span(both.windows)):
                 _insert(joined, build_run(part), env, Horizons(horizons.now, horizons.now))
             key, layout = joined.key, both.layout
     except (ExcessError, _TooMuchError):

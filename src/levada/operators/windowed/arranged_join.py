@@ -82,12 +82,12 @@ def relaxed_static(
         join_state.add_lasting(env.state, key, join_state.build_run(rows), node.alive)
         return None
     old = concat(there)
-    kept = node.alive[old["op"]]
+    is_needed = node.alive[old["op"]]
     if env.shares is not None:
-        wanted = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
-        kept = kept if wanted is None else kept & wanted
-    few = 2 * np.count_nonzero(kept) < old.n
-    old = old.where(kept) if few else old
+        demand = shared_input_filter.find_wanted(node, 1, old, env.shares, env.pool)
+        is_needed = is_needed if demand is None else is_needed & demand
+    few = 2 * np.count_nonzero(is_needed) < old.n
+    old = old.where(is_needed) if few else old
     both = concat([old, rows.select(old.columns)])
     _, first = group(*_whole_key(both, len(node.step.kept)))
     new = first[first >= old.n]
@@ -143,8 +143,8 @@ def _arriving_rows(
 
 def arranged_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
-    made = list(arranged_join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(arranged_join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def arranged_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -216,8 +216,8 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> join
     if step.raw[at]:
         key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
         old = join_state.live_runs(env.state, _side(node, at), horizons.now)
-        frame, kept = as_set(frame, key, all_of, old)
-        key, whole = pick(key, kept), pick(all_of, kept)[1]
+        frame, new_places = as_set(frame, key, all_of, old)
+        key, whole = pick(key, new_places), pick(all_of, new_places)[1]
     table = node.compute_once(
         project, tuple([pair[at] for pair in step.windows]), len(layout.windows)
     )
@@ -232,9 +232,9 @@ def _new_rows(node: Join, at: int, inputs: Inputs, env: OperatorContext) -> join
     )
     if key is not None:
         rest = join_state.with_run_columns(frame.select(("op", col.PLACE)), key, start, end, whole)
-        seen = replace(run, rows=rest) if met is key else join_state.build_run(rest)
+        new_run = replace(run, rows=rest) if met is key else join_state.build_run(rest)
         join_state.insert(
-            env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
+            env.state, _side(node, at), new_run, longest(node), horizon=horizons.next,
             ends=by_weight(table), alive=node.alive,
         )  # fmt: skip
     return run

@@ -152,8 +152,8 @@ class _Sizes:
 
     def greatest_departed(self, op: Ints, last_: Longs) -> Longs:
         """After number ``last_``: the greatest that is not there any more."""
-        kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
-        return kept
+        departed: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
+        return departed
 
     def _round_up(self, op: Ints, q: Longs) -> Longs:
         if (self.step == 1).all():
@@ -193,10 +193,10 @@ class _New:
         op, place, ts = (fresh.rows[name] for name in ("op", col.PLACE, col.least(0)))
         return _New(of, q, ts, k, h, op[starts], place[starts], starts, base, base + fresh.size)
 
-    def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
+    def instants(self, sequences: Longs, number: Longs) -> tuple[Longs, Bools]:
         """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
-        new = (number > self.base[of]) & (number <= self.top[of])
-        place = np.where(new, self.starts[of] + number - self.base[of] - 1, 0)
+        new = (number > self.base[sequences]) & (number <= self.top[sequences])
+        place = np.where(new, self.starts[sequences] + number - self.base[sequences] - 1, 0)
         return self.lo[place], new
 
 
@@ -235,10 +235,10 @@ def _due_rows(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> 
     """Returns the previous rows that enter or leave with new ones, looked up by their numbers."""
     m, size = sizes.step[new.op], sizes.count[new.op]
     low, high = new.base // m * m, new.top // m * m
-    gone = np.maximum(low - size, 0)  # numbers that have left by number ``low``
-    going = np.clip(high - size, gone, new.base)
+    departed = np.maximum(low - size, 0)  # numbers that have left by number ``low``
+    going = np.clip(high - size, departed, new.base)
     waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
-    begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])
+    begins, ends = np.concatenate([departed, waiting]), np.concatenate([going, new.base])
     counts = ends - begins
     of = np.repeat(np.tile(np.arange(len(m)), 2), counts)
     if not len(of):
@@ -356,8 +356,8 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: OperatorContext) -> Fr
     for position, slot in enumerate(step.positions):
         x, y = frame[col.x(position)], frame[col.y(position)]
         if slot < 0:
-            wanted = constants[frame["op"], position]
-            keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
+            constant = constants[frame["op"], position]
+            keep &= (x == constant[:, 0]) & (y == constant[:, 1])
         elif slot in first:
             keep &= (x == frame[col.x(first[slot])]) & (y == frame[col.y(first[slot])])
         else:
@@ -413,24 +413,24 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: OperatorContext) -> Fr
         assert rows is None or not rows.n, "rows come with the instants of their numbers"
         return None
     order = np.argsort(instants[col.greatest(report_count_bound.LAST)], kind="stable")
-    came = NewNumbers(
+    new_numbers = NewNumbers(
         instants[col.greatest(report_count_bound.LAST)][order], instants[col.least(0)][order]
     )
     begin, end = _waiting_buffer(node, "begin", env), _waiting_buffer(node, "end", env)
     fresh = [] if rows is None else [_counting_rows(node, rows)]
-    parts = [*begin.take_below(came.top + 1), *fresh]
-    going = end.take_below(came.top + 1)
-    made = [_end_rows(node, part, came) for part in going]
+    parts = [*begin.take_below(new_numbers.top + 1), *fresh]
+    going = end.take_below(new_numbers.top + 1)
+    outputs = [_end_rows(node, part, new_numbers) for part in going]
     if parts:
         both = concat(parts)
-        coming = both.where(both[col.NUMBER] <= came.top)
-        later = both.where(both[col.NUMBER] > came.top)
-        made.append(_begin_rows(node, coming, came))
+        coming = both.where(both[col.NUMBER] <= new_numbers.top)
+        later = both.where(both[col.NUMBER] > new_numbers.top)
+        outputs.append(_begin_rows(node, coming, new_numbers))
         begin.add(later)
         stays = coming.with_(**{col.NUMBER: coming[col.END]})
-        stays = stays.where(stays[col.NUMBER] > came.top)
+        stays = stays.where(stays[col.NUMBER] > new_numbers.top)
         end.add(stays)
-    out = concat(made) if made else None
+    out = concat(outputs) if outputs else None
     return out if out is not None and out.n else None
 
 
@@ -453,16 +453,16 @@ def _counting_rows(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
     return plain.with_(**{col.NUMBER: s_, col.END: e}).where(counts)
 
 
-def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
+def _begin_rows(node: PlanNode[s.Narrow], rows: Frame, new_numbers: NewNumbers) -> Frame:
     """Returns rows that begin at reached numbers, unless they end at that instant."""
-    begin, end = came.instants_at(rows[col.NUMBER]), came.instants_at(rows[col.END])
+    begin, end = new_numbers.instants_at(rows[col.NUMBER]), new_numbers.instants_at(rows[col.END])
     return _change_rows(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
-def _end_rows(node: PlanNode[s.Narrow], rows: Frame, came: NewNumbers) -> Frame:
+def _end_rows(node: PlanNode[s.Narrow], rows: Frame, new_numbers: NewNumbers) -> Frame:
     """Returns rows that end at reached numbers."""
     never = np.full(rows.n, MAX, np.int64)
-    return _change_rows(node, rows, came.instants_at(rows[col.NUMBER]), -1, never).where(
+    return _change_rows(node, rows, new_numbers.instants_at(rows[col.NUMBER]), -1, never).where(
         node.alive[rows["op"]]
     )
 

@@ -25,9 +25,9 @@ from levada.plan.execution.steps import Occur
 Kept = npt.NDArray[np.int64] | None
 
 
-def pick(key: Key, kept: Kept) -> Key:
+def pick(key: Key, rows: Kept) -> Key:
     """Returns the keys of these rows."""
-    return key if kept is None else (key[0][kept], key[1][kept])
+    return key if rows is None else (key[0][rows], key[1][rows])
 
 
 def as_set(frame: Frame, key: Key, whole: Key, old: list[join_state.Run]) -> tuple[Frame, Kept]:
@@ -48,8 +48,8 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[join_state.Run]) -> tup
     occurrences = frame.with_(prev0=prev)
     if not duplicate.any():
         return occurrences, None
-    kept = np.flatnonzero(~duplicate)
-    return occurrences.take(kept), kept
+    firsts = np.flatnonzero(~duplicate)
+    return occurrences.take(firsts), firsts
 
 
 def _quarter(node: PlanNode[Occur]) -> int:
@@ -66,12 +66,12 @@ def find_occurrences(node: PlanNode[Occur], inputs: Inputs, env: OperatorContext
     state, horizons = env.state, env.horizons(node)
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
-    rows, kept = as_set(frame, key, key, join_state.live_runs(state, side, horizons.now))
+    rows, new_places = as_set(frame, key, key, join_state.live_runs(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     if node.step.relaxed and env.shares is not None:
         e = shared_input_filter.expiry_times(node, 0, rows, e, shares=env.shares, pool=env.pool)
     stored = rows.select(("op", col.PLACE))
-    key = pick(key, kept)
+    key = pick(key, new_places)
     new = join_state.with_run_columns(stored, key, s, e, key[1])
     join_state.insert(
         state,

@@ -53,8 +53,8 @@ class _SequenceRows:
 
 def last_rows(node: PlanNode[s.Recent], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The pairs that new rows make."""
-    made = list(recent_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(recent_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def recent_in_pieces(
@@ -94,8 +94,8 @@ def _known_rows(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> _Se
     at = np.arange(rows.n)
     matches = counters.find(state, f"{node.id}.recent", fresh.k, fresh.h)
     if matches is not None:
-        kept, n = matches[1].select(rows.columns), len(matches[0])
-        rows, of = concat([kept, rows]), np.concatenate([matches[0].astype(np.int32), of])
+        columns, n = matches[1].select(rows.columns), len(matches[0])
+        rows, of = concat([columns, rows]), np.concatenate([matches[0].astype(np.int32), of])
         order = in_order(rows[col.least(0)], of)
         rows, of, at = rows.take(order), of[order], np.flatnonzero(order >= n)
     here = np.arange(rows.n)
@@ -140,8 +140,8 @@ def _remember(node: PlanNode[s.Recent], state: State, fresh: Sequences) -> None:
     some = np.flatnonzero(_among_last(fresh.of, counts[fresh.rows["op"]] - 1))
     of = fresh.of[some]
     rows = _past_rows(node, fresh.rows).take(some)
-    kept = rows.with_(**{col.KEY: fresh.k[of], col.CHECK: fresh.h[of]})
-    counters.insert(state, f"{node.id}.recent", kept, latest)
+    keyed = rows.with_(**{col.KEY: fresh.k[of], col.CHECK: fresh.h[of]})
+    counters.insert(state, f"{node.id}.recent", keyed, latest)
 
 
 def _among_last(of: Ints, many: Longs) -> Bools:

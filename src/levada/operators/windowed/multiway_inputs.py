@@ -83,12 +83,14 @@ def inputs_of(
     """Returns all inputs; runs written by other partitions are restricted to the rows that the new
     rows of this epoch can meet.
     """
-    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
+    arrived_inputs = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
     sides = []
-    for i, arrived in enumerate(came):
-        meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
-        wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-        sides.append(_input(node, env, i, arrived, horizons, wanted=wanted))
+    for i, arrived in enumerate(arrived_inputs):
+        meet = (
+            arrived_inputs if node.step.raw[i] else [*arrived_inputs[:i], *arrived_inputs[i + 1 :]]
+        )
+        lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
+        sides.append(_input(node, env, i, arrived, horizons, lookup_keys=lookup_keys))
     return sides
 
 
@@ -103,15 +105,15 @@ def _arrived_rows(
 
 
 def _input(
-    node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, came: tuple[Frame, r.Key],
-    horizons: join_state.Horizons, *, wanted: LookupKeys,
+    node: PlanNode[s.MultiwayJoin], env: OperatorContext, i: int, arrived: tuple[Frame, r.Key],
+    horizons: join_state.Horizons, *, lookup_keys: LookupKeys,
 ) -> Input:  # fmt: skip
-    (frame, key), layout, whole = came, node.input_layouts[i], None
-    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    (frame, key), layout, whole = arrived, node.input_layouts[i], None
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, all_of_it, old)
-        key, whole = pick(key, kept), pick(all_of_it, kept)[1]
+        frame, new_places = as_set(frame, key, all_of_it, old)
+        key, whole = pick(key, new_places), pick(all_of_it, new_places)[1]
     width = len(layout.windows)
     places = node.step.row_windows(i, width) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
@@ -129,8 +131,8 @@ def _shown_columns(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Fram
     """
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
-    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
-    return Frame(kept, frame.n)
+    columns = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
+    return Frame(columns, frame.n)
 
 
 def matches(sides: Sequence[Input], i: int) -> Doubles:

@@ -69,8 +69,8 @@ class JoinMatches:
 
 def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(multiway_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(multiway_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def multiway_in_pieces(

@@ -135,8 +135,8 @@ def _arrangements(
     keys, whole = [r.key_of(frame, [slots[v] for v in way]) for way in ways], None
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, keys[0], all_of_it, old[0])
-        keys, whole = [pick(key, kept) for key in keys], pick(all_of_it, kept)[1]
+        frame, new_places = as_set(frame, keys[0], all_of_it, old[0])
+        keys, whole = [pick(key, new_places) for key in keys], pick(all_of_it, new_places)[1]
     places = node.step.row_windows(i, len(layout.windows)) or ()
     start, end = outer(frame, layout, node.windows.pick(places))
     shown = _shown_columns(node, i, frame)
@@ -151,8 +151,8 @@ def _shown_columns(node: Node, i: int, frame: Frame) -> Frame:
     shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
     shown |= {name(at) for _, at in node.step.shared[i] for name in (col.x, col.y)}
-    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
-    return Frame(kept, frame.n)
+    columns = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
+    return Frame(columns, frame.n)
 
 
 def keep(
@@ -185,8 +185,8 @@ class Leg(NamedTuple):
 
 def replicated_join(node: Node, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(linked_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(linked_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def linked_in_pieces(node: Node, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:

@@ -81,8 +81,8 @@ def _after_equal(node: PlanNode, state: State, key: str, rows: Frame) -> Frame:
         before[order[1:]] = values[order[:-1]]
         before[new] = none
         if matches is not None:
-            places, kept = matches
-            np.maximum.at(before, new[places], kept[col.least(j)])
+            places, stored = matches
+            np.maximum.at(before, new[places], stored[col.least(j)])
         columns[col.earlier(j)] = before
     top = np.zeros(len(node.members), np.int64)
     np.maximum.at(top, rows["op"], rows[col.greatest(report_count_bound.LAST)])

@@ -52,11 +52,14 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: OperatorContext) -> 
     ends = _session_ends(node, rows, element_times)
     if not step.bag:
         rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)
-    gone = _take_ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
-    over = ends <= now[rows["op"]]
-    _keep(node, state, key, rows.where(~over), step.bag)
-    old = open_until[gone["op"]]
-    last, until = concat([gone, _plain(rows.where(over))]), np.concatenate([old, ends[over]])
+    ended_rows = _take_ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
+    has_ended = ends <= now[rows["op"]]
+    _keep(node, state, key, rows.where(~has_ended), step.bag)
+    old = open_until[ended_rows["op"]]
+    last, until = (
+        concat([ended_rows, _plain(rows.where(has_ended))]),
+        np.concatenate([old, ends[has_ended]]),
+    )
     out = last.with_(lo0=until) if step.ended else _change_rows(rows, last, until)
     return out if out.n else None
 
@@ -71,7 +74,7 @@ def _times(node: PlanNode, number: int, element_times: ElementTimes) -> Times:
 def _first_alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
     """For each schedule the first that says the same."""
     return node.schedules.families.first_equal(
-        {stream: seen.ts for stream, seen in element_times.items()}
+        {stream: times.ts for stream, times in element_times.items()}
     )
 
 
@@ -136,10 +139,10 @@ def _take_ended(
     if not pieces or not ending.any():
         return nothing
     rows = concat([state.whole(p) for p in pieces])
-    gone = ending[rows["op"]]
+    is_ending = ending[rows["op"]]
     state.replace(key, [])
-    _keep(node, state, key, rows.where(~gone & node.alive[rows["op"]]), bag)
-    return _plain(rows.where(gone))
+    _keep(node, state, key, rows.where(~is_ending & node.alive[rows["op"]]), bag)
+    return _plain(rows.where(is_ending))
 
 
 def _keep(node: PlanNode, state: State, key: str, rows: Frame, bag: bool) -> None:

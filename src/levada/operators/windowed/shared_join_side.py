@@ -96,8 +96,8 @@ def _arrange_rows(
     if step.raw:
         all_of = r.key_of(frame, range(len(layout.slots)))
         old = join_state.live_runs(state, side, horizons.now, LookupKeys([(key[0], frame)]))
-        frame, kept = as_set(frame, key, all_of, old)
-        key, whole = pick(key, kept), pick(all_of, kept)[1]
+        frame, new_places = as_set(frame, key, all_of, old)
+        key, whole = pick(key, new_places), pick(all_of, new_places)[1]
     if not frame.n:
         return None
     table = node.windows.pick(range(len(layout.windows)))
@@ -126,8 +126,8 @@ class SideProbe:
 
 def stream_join(node: Join, inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows."""
-    made = list(stream_join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(stream_join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def stream_join_in_pieces(node: Join, inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
@@ -161,8 +161,8 @@ def _living_pairs(node: Join, at: int, matches: Iterator[Pairs]) -> Iterator[Pai
     """
     if node.alive.all():
         return matches
-    kept = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in matches)
-    return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
+    masks = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in matches)
+    return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in masks)
 
 
 def _wanted_pairs(node: Join, matches: Iterator[Pairs], env: OperatorContext) -> Iterator[Pairs]:
@@ -204,10 +204,10 @@ def _restricts_rows(node: Join, shares: SharingDemand, seed: int) -> bool:
     if is_alone(shares.plan, node, at):
         return False
     readers = node.members.inputs[at][node.alive]
-    kept = shares.plan.nodes[node.inputs[at]].windows.select_members(readers)
+    reader_windows = shares.plan.nodes[node.inputs[at]].windows.select_members(readers)
     join_windows = _windows(node, at).select_members(np.flatnonzero(node.alive))
     same = all(
-        np.array_equal(getattr(join_windows, f.name), getattr(kept, f.name))
+        np.array_equal(getattr(join_windows, f.name), getattr(reader_windows, f.name))
         for f in fields(join_windows)
     )
     return not same or shared_input_filter.wants_less(node, at, shares, seed)
@@ -218,19 +218,22 @@ def _probe_side(node: Join, at: int, frame: Frame | None, env: OperatorContext) 
     below = node.inputs[step.arranged]
     arrived = env.arrived.get(below)
     come = [] if arrived is None else [_as_join_input(node, arrived)]
-    wanted = [(run.rows[col.KEY], run.rows) for run in come]
+    keyed_rows = [(run.rows[col.KEY], run.rows) for run in come]
     if frame is not None and not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if frame is None or not frame.n:
         if not come:  # of both sides only rows of members that are gone
             return SideProbe(None, (), (), ())
         return SideProbe(
-            None, join_state.live_runs(state, _side(node, at), now, LookupKeys(wanted)), (), come
+            None,
+            join_state.live_runs(state, _side(node, at), now, LookupKeys(keyed_rows)),
+            (),
+            come,
         )
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)
     mine = [(key[0], frame)]
-    met = LookupKeys([*wanted, *mine] if step.raw[at] else wanted)
+    met = LookupKeys([*keyed_rows, *mine] if step.raw[at] else keyed_rows)
     old = join_state.live_runs(state, _side(node, at), now, met)
     there = join_state.runs_before(state, f"{below}.0", now, LookupKeys(mine))
     new = _new_run(node, at, frame, key, old, env=env)
@@ -250,8 +253,8 @@ def _new_run(
     step, layout, whole = node.step, node.input_layouts[at], None
     if step.raw[at]:
         all_of = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, all_of, old)
-        key, whole = pick(key, kept), pick(all_of, kept)[1]
+        frame, new_places = as_set(frame, key, all_of, old)
+        key, whole = pick(key, new_places), pick(all_of, new_places)[1]
     start, end = reach(frame, layout, _windows(node, at))
     if step.relaxed and env.shares is not None:
         end = shared_input_filter.expiry_times(

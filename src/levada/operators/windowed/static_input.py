@@ -79,8 +79,8 @@ def lasting_run(
     key = f"{node.id}.lasting"
     if frame is not None and frame.n:
         if not step.kind.returns_pairs and step.condition is None:  # each is met once
-            seen = (*step.right, *(at for _, at in step.fills))
-            frame = frame.take(group(*r.key_of(frame, seen))[1])
+            slots = (*step.right, *(at for _, at in step.fills))
+            frame = frame.take(group(*r.key_of(frame, slots))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
         keyed = join_state.with_run_columns(frame, r.key_of(frame, step.right), begin, end, None)
         join_state.append_to_one_run(state, key, join_state.build_run(keyed), node.alive)

@@ -78,15 +78,15 @@ class Side:
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
-    made = list(join_in_pieces(node, inputs, env))
-    return concat(made) if made else None
+    outputs = list(join_in_pieces(node, inputs, env))
+    return concat(outputs) if outputs else None
 
 
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: OperatorContext) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
-    came = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
-    left, right = (_side(node, step, env, i, came, horizons=horizons) for i in (0, 1))
+    arrived = [_arrived_rows(node, i, frame) for i, frame in enumerate(inputs)]
+    left, right = (_side(node, step, env, i, arrived, horizons=horizons) for i in (0, 1))
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     both = (
@@ -131,20 +131,20 @@ def _side(
     step: s.Join,
     env: OperatorContext,
     i: int,
-    came: Sequence[tuple[Frame, r.Key]],
+    arrived: Sequence[tuple[Frame, r.Key]],
     *,
     horizons: join_state.Horizons,
 ) -> Side:
     """One input: its occurrences if it is raw, its runs as far as they are met."""
-    (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
-    meet = came if raw else [came[1 - i]]
-    wanted = LookupKeys([(key[0], rows) for rows, key in meet])
-    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, wanted)
+    (frame, key), layout, raw = arrived[i], node.input_layouts[i], step.raw[i]
+    meet = arrived if raw else [arrived[1 - i]]
+    lookup_keys = LookupKeys([(key[0], rows) for rows, key in meet])
+    old = join_state.live_runs(env.state, f"{node.id}.{i}", horizons.now, lookup_keys)
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, whole_key, old)
-        key, whole = pick(key, kept), pick(whole_key, kept)[1]
+        frame, new_places = as_set(frame, key, whole_key, old)
+        key, whole = pick(key, new_places), pick(whole_key, new_places)[1]
     columns = tuple([(left, right)[i] for left, right in step.windows])
     table = node.compute_once(project, columns, len(layout.windows))
     start, end = reach(frame, layout, table)
@@ -203,12 +203,12 @@ def shown_columns(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
     filled = {pair[i] for pair in step.fills}
-    kept = {
+    columns = {
         n: c
         for n, c in frame.columns.items()
         if not col.is_slot(n) or n in shown or int(n[1:]) in filled
     }
-    return Frame(kept, frame.n)
+    return Frame(columns, frame.n)
 
 
 def project(node: PlanNode, columns: tuple[int, ...], width: int) -> WindowTable:
@@ -356,9 +356,9 @@ def _counting_rows(node: PlanNode[s.Join], joined: Frame) -> Frame:
     rows, layout = show_hidden_rows(node, joined), node.layout
     if node.step.relaxed and _may_outlast_picks(node):
         # an earlier coming that hides a row as long as the longest window may hide it from nobody
-        seen = [(rows[col.earlier(j)], rows[col.least(j)])
+        spans = [(rows[col.earlier(j)], rows[col.least(j)])
                 for j, span in enumerate(layout.windows) if span.prev]  # fmt: skip
-        keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in seen)], axis=0)
+        keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in spans)], axis=0)
         bare = tuple([span._replace(prev=False) for span in layout.windows])
         rows, joined, layout = rows.where(keep), joined.where(keep), layout._replace(windows=bare)
     start, end = exact_interval(rows, layout, node.windows)

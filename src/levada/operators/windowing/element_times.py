@@ -107,18 +107,20 @@ def _each_once(rows: Frame) -> Frame:
     return rows.take(first).with_(n=n)
 
 
-def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) -> Frame:
+def fresh_of(previous: Sequence[Frame], arrived: Sequence[Frame], *, with_counts: bool) -> Frame:
     """Returns the arrived times that are not kept yet, in order. Times below the watermark do not
     arrive again.
     """
-    rows = align_frames([_empty_times(counted), *arrived], counted=counted)
-    if not rows.n or not kept:
+    rows = align_frames([_empty_times(with_counts), *arrived], with_counts=with_counts)
+    if not rows.n or not previous:
         return rows
-    if not counted:
-        known = distinct(np.concatenate([f["ts"] for f in kept]))
+    if not with_counts:
+        known = distinct(np.concatenate([f["ts"] for f in previous]))
         return rows.where(~in_sorted(known, rows["ts"]))
     least = int(rows["ts"][0])
-    known_rows = concat([f.where(f["ts"] >= least) for f in _same_columns(kept, counted=True)])
+    known_rows = concat(
+        [f.where(f["ts"] >= least) for f in _same_columns(previous, with_counts=True)]
+    )
     both = concat([known_rows, rows])
     new = np.arange(both.n) >= known_rows.n
     order = in_order(new, both["h"], both["k"], both["ts"])
@@ -132,16 +134,16 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
     return rows.where(~known_already[known_rows.n :])
 
 
-def times_below(frames: Sequence[Frame], w: int, *, counted: bool) -> EventTimes:
+def times_below(frames: Sequence[Frame], w: int, *, with_counts: bool) -> EventTimes:
     """Returns the times below the watermark ``w``; no triple is in two of the frames.
 
     Previous rows without counts are of elements that count for no window that counts now.
     """
-    if not counted:
+    if not with_counts:
         ts = distinct(np.concatenate([_EMPTY, *(f["ts"] for f in frames)]))
         ts = ts[ts < w]
         return EventTimes(ts, np.zeros(len(ts), np.int64))
-    rows = concat([_empty_times(True), *_same_columns(frames, counted=True)])
+    rows = concat([_empty_times(True), *_same_columns(frames, with_counts=True)])
     rows = rows.where(rows["ts"] < w)
     ts, at = np.unique(rows["ts"], return_inverse=True)
     n = np.zeros(len(ts), np.int64)
@@ -157,29 +159,31 @@ def as_sums(rows: Frame, w: int) -> Frame:
     return _each_once(rows.with_(k=rows["k"] * waits, h=rows["h"] * waits))
 
 
-def pass_on_counts(gone: Frame, left: Times) -> Frame:
+def pass_on_counts(dropped: Frame, remaining: Times) -> Frame:
     """Returns rows that give the counts of dropped times to the next remaining times; nothing where
     times are not counted.
     """
-    if "n" not in gone or not gone.n:
-        return gone.slice(0, 0)
-    gone = gone.where(gone["n"] > 0)
-    return _without_counts(left[np.searchsorted(left, gone["ts"])]).with_(n=gone["n"])
+    if "n" not in dropped or not dropped.n:
+        return dropped.slice(0, 0)
+    dropped = dropped.where(dropped["n"] > 0)
+    return _without_counts(remaining[np.searchsorted(remaining, dropped["ts"])]).with_(
+        n=dropped["n"]
+    )
 
 
-def align_frames(frames: Sequence[Frame], *, counted: bool) -> Frame:
+def align_frames(frames: Sequence[Frame], *, with_counts: bool) -> Frame:
     """Frames of times as one, in order, counted or not."""
-    return concat_times(_same_columns(frames, counted=counted))
+    return concat_times(_same_columns(frames, with_counts=with_counts))
 
 
-def _same_columns(frames: Iterable[Frame], *, counted: bool) -> list[Frame]:
-    if counted:
+def _same_columns(frames: Iterable[Frame], *, with_counts: bool) -> list[Frame]:
+    if with_counts:
         return [f if "n" in f else _without_counts(f["ts"]) for f in frames]
     return [f.select(["ts"]) for f in frames]
 
 
-def _empty_times(counted: bool) -> Frame:
-    return _without_counts() if counted else Frame({"ts": _EMPTY})
+def _empty_times(with_counts: bool) -> Frame:
+    return _without_counts() if with_counts else Frame({"ts": _EMPTY})
 
 
 def _without_counts(ts: Times = _EMPTY) -> Frame:
@@ -187,7 +191,7 @@ def _without_counts(ts: Times = _EMPTY) -> Frame:
     return Frame({"ts": ts, "n": np.zeros(len(ts), np.int64), "k": none, "h": none}, len(ts))
 
 
-def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
+def span(w: Window, element_times: EventTimes, start: int) -> tuple[Times, Times]:
     """Returns the instants [s, e) at which elements with these times are in a window; elements that
     never are, are left out.
 
@@ -195,9 +199,9 @@ def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
     """
     begin = max(start, w.start)
     if counts(w):
-        changed = steps(w, seen, begin)
+        changed = steps(w, element_times, begin)
         return changed, np.full(len(changed), MAX, np.int64)
-    ts = seen.ts[seen.ts >= begin]
+    ts = element_times.ts[element_times.ts >= begin]
     if w.kind.by_session:
         ends = session_ends(ts, w.range)
         return (ts, ends) if w.kind is WindowKind.SESSION else (ends, ends + 1)
@@ -206,14 +210,14 @@ def span(w: Window, seen: EventTimes, start: int) -> tuple[Times, Times]:
     return s[s < e], e[s < e]
 
 
-def steps(w: Window, seen: EventTimes, begin: int) -> Times:
+def steps(w: Window, element_times: EventTimes, begin: int) -> Times:
     """Returns the times at which a count window with a step changes: those of its m-th, 2m-th, ..
     occurrence from ``begin`` on.
     """
-    before = int(np.searchsorted(seen.ts, begin))
-    base = int(seen.total[before - 1]) if before else 0
-    done = (seen.total[before:] - base) // w.step
-    changed: Times = seen.ts[before:][np.diff(done, prepend=0) > 0]
+    before = int(np.searchsorted(element_times.ts, begin))
+    base = int(element_times.total[before - 1]) if before else 0
+    done = (element_times.total[before:] - base) // w.step
+    changed: Times = element_times.ts[before:][np.diff(done, prepend=0) > 0]
     return changed
 
 
@@ -228,7 +232,7 @@ def session_ends(ts: Times, gap: int) -> Times:
 
 
 def retain(
-    seen: EventTimes, windows: Sequence[Window], start: int, horizon: int, show_empty: bool
+    element_times: EventTimes, windows: Sequence[Window], start: int, horizon: int, show_empty: bool
 ) -> npt.NDArray[np.bool_]:
     """Flags the times that still matter after ``horizon``: those of elements that leave later
     (where these report on close one for all that come and go at the same closes), and of endless
@@ -240,7 +244,7 @@ def retain(
     that follows from their distance then ends before the horizon. For all windows the last time, up
     to which reports may go, and with empty reports the first, from which they run.
     """
-    ts = seen.ts
+    ts = element_times.ts
     keep = np.zeros(len(ts), bool)
     keep[-1:] = True
     if show_empty:
@@ -257,7 +261,7 @@ def retain(
                 )
                 keep[np.flatnonzero(ts < horizon)[-2:]] = True
             else:
-                changed = steps(w, seen, max(start, w.start))
+                changed = steps(w, element_times, max(start, w.start))
                 keep |= in_sorted(changed[changed < horizon][-1:], ts)
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue

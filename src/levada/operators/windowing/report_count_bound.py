@@ -47,28 +47,28 @@ def most_at_rate(rate: int, span: Times, rows: Doubles) -> Doubles:
     return most
 
 
-def check_rate(made: Doubles, rows: Doubles, span: Times, rate: int) -> None:
-    """Raises ``ExcessError`` for a member that has ``made`` more report rows of its ``rows`` than
-    it may have of ``span`` ms: all that were read at once, also if several epochs make them.
+def check_rate(report_rows: Doubles, rows: Doubles, span: Times, rate: int) -> None:
+    """Raises ``ExcessError`` for a member that makes more ``report_rows`` of its ``rows`` than it
+    may have of ``span`` ms: all that were read at once, also if several epochs make them.
 
     >>> check_rate(np.array([900.0]), np.array([1.0]), np.array([10]), 1000)
     """
-    over = made > most_at_rate(rate, span, rows)
-    if over.any():
-        member = int(np.where(over, made, 0).argmax())
+    excess = report_rows > most_at_rate(rate, span, rows)
+    if excess.any():
+        member = int(np.where(excess, report_rows, 0).argmax())
         raise too_many_reports(
-            int(made[member]), int(span[member]), rate, member=member, says="would make"
+            int(report_rows[member]), int(span[member]), rate, member=member, says="would make"
         )
 
 
 def too_many_reports(
-    made: int, span: int, rate: int, *, says: str, member: int = -1
+    report_rows: int, span: int, rate: int, *, says: str, member: int = -1
 ) -> ExcessError:
     """The error of a query with too many report rows of ``span`` ms."""
     seconds = f"{max(span / 1000, 0.001):,.3f}".rstrip("0").rstrip(".")
     return ExcessError(
-        f"It {says} {made:,} rows in reports of {seconds} s of event time that were read at once; "
-        f"the limit is {rate:,} a second.",
+        f"It {says} {report_rows:,} rows in reports of {seconds} s of event time that were read "
+        f"at once; the limit is {rate:,} a second.",
         limit="rate",
         member=member,
     )
@@ -90,9 +90,9 @@ def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None
     order = np.argsort(at, kind="stable")
     at = at[order]
     slope = np.cumsum(np.concatenate([rate, -rate])[order])
-    made = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
+    cumulative = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
     first, last = int(at[0]), int(at[-1]) - 1
-    until = max(int(np.interp(most // 2, made, at)), first + longest)
+    until = max(int(np.interp(most // 2, cumulative, at)), first + longest)
     if until < last:
         raise ManyReportsError(
             f"An epoch would make more than {most:,} reports of rows.",
@@ -137,9 +137,9 @@ def check_listed(times: Times, at: Longs, rows: int) -> None:
     if at.sum() <= most:
         return
     order = np.argsort(times, kind="stable")
-    times, made = times[order], np.cumsum(at[order])
+    times, report_counts = times[order], np.cumsum(at[order])
     first, last = int(times[0]), int(times[-1])
-    until = max(int(times[np.searchsorted(made, most // 2)]), first + 1)
+    until = max(int(times[np.searchsorted(report_counts, most // 2)]), first + 1)
     if until < last:
         raise ManyReportsError(
             f"An epoch would make more than {most:,} reports of rows.",

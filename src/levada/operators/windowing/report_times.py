@@ -105,21 +105,21 @@ def instants(
     after the first element, up to the last report or element.
     """
     windows = schedule.windows
-    seen = [element_times.get(n, NOTHING) for n in schedule.streams]
-    spans = [span(w, s, schedule.start) for w, s in zip(windows, seen, strict=True)]
-    said = reporting_windows([w.kind for w in windows])
+    element_lists = [element_times.get(n, NOTHING) for n in schedule.streams]
+    spans = [span(w, s, schedule.start) for w, s in zip(windows, element_lists, strict=True)]
+    reporting = reporting_windows([w.kind for w in windows])
     last, cap = MAX, high
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
         changed_last = max((int(t.max()) for t in finite if len(t)), default=None)
         high = low if changed_last is None else _at_clock(windows, changed_last)
         if any(len(e) and int(e.max()) >= MAX for _, e in spans):
-            last = high = max([high, *(int(s.ts[-1]) for s in seen if len(s.ts))])
+            last = high = max([high, *(int(s.ts[-1]) for s in element_lists if len(s.ts))])
     end, high = high, min(high, cap)
-    changed = [t for i in said if not windows[i].kind.on_close for t in spans[i]]
+    changed = [t for i in reporting if not windows[i].kind.on_close for t in spans[i]]
     changes = _unique(changed, low, high)
     covered = _union(spans)
-    closing = [windows[i] for i in said if windows[i].kind.on_close]
+    closing = [windows[i] for i in reporting if windows[i].kind.on_close]
     _check_few(closing, covered, low, high, most=most)
     closes = [_closes(w, covered, low, high) for w in closing]
     times = _unique([changes, *closes], low, high)
@@ -181,7 +181,7 @@ def _with_empty(
     ``end``: where the streams have ended, the last instant at which there is content.
     """
     windows = schedule.windows
-    counted = _counted_times(schedule, element_times)
+    counted_times = _counted_times(schedule, element_times)
     first, _ = _since_first(schedule, element_times)
     if not len(first):
         return times
@@ -192,18 +192,18 @@ def _with_empty(
         next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
     )
     if end is not None:
-        high = min(high, max([end, *(int(t[-1]) for t in (*counted, after) if len(t))]))
-    kept = _unique([times, after], low, high)
+        high = min(high, max([end, *(int(t[-1]) for t in (*counted_times, after) if len(t))]))
+    unique_times = _unique([times, after], low, high)
     span = (first + 1, np.array([high + 1]))
     _check_few(closing, span, low, high, each=EMPTY_REPORT, most=most)
-    return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
+    return _unique([unique_times, *(_closes(w, span, low, high) for w in closing)], low, high)
 
 
 def _counted_times(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
     """Returns for each window the times of the elements that count for it."""
-    seen = [element_times.get(n, NOTHING).ts for n in schedule.streams]
+    times = [element_times.get(n, NOTHING).ts for n in schedule.streams]
     begins = [max(schedule.start, w.start) for w in schedule.windows]
-    return [t[t >= begin] for begin, t in zip(begins, seen, strict=True)]
+    return [t[t >= begin] for begin, t in zip(begins, times, strict=True)]
 
 
 def _since_first(schedule: Schedule, element_times: ElementTimes) -> tuple[Times, Times]:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import reduce
 from itertools import accumulate, chain, islice, pairwise, repeat
 from math import prod
 from operator import eq, is_, itemgetter, or_
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -38,22 +39,31 @@ _SHAPES = msgspec.msgpack.Decoder(tuple[Number, list[tuple[Number, ...]]])
 _PARTS = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
-class EncodedValues(Protocol):
-    """The state of an encoded document that columns use."""
+@dataclass
+class EncodedValues:
+    """The state of an encoded document that columns use: values by their ids, and arrays."""
+
+    numbers: dict[int, int] = field(default_factory=dict)
+    arrays: list[npt.NDArray[Any]] = field(default_factory=list)
 
     def number(self, value: Any) -> int:
         """Returns the number of a value that has been written."""
+        return self.numbers[id(value)]
 
     def add_array(self, array: npt.NDArray[Any]) -> int:
         """Adds an array and returns its number."""
+        self.arrays.append(array)
+        return len(self.arrays) - 1
 
 
-class DecodedValues(Protocol):
+@dataclass
+class DecodedValues:
     """The state of a decoded document that columns use: values and arrays so far, by number."""
 
-    values: list[Any]
     arrays: list[npt.NDArray[Any]]
-    once: dict[Any, Any]  # equal numbers, texts and tuples of these are one object
+    values: list[Any] = field(default_factory=list)
+    once: dict[Any, Any] = field(default_factory=dict)
+    """Equal numbers, texts and tuples of these, as one object each."""
 
 
 class Column(ABC):

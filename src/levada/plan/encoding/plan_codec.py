@@ -22,7 +22,7 @@ from levada.core import query_model as q
 from levada.core import rdf_terms as t
 from levada.core.event_time import Window
 from levada.errors import unreadable
-from levada.plan.encoding.columns import Number
+from levada.plan.encoding.columns import DecodedValues, EncodedValues, Number
 from levada.plan.encoding.tag_registry import Fields, Registry
 from levada.plan.execution import steps as s
 from levada.plan.execution.key_group_table import DividedTable, Division, GroupTable, SplitKeyGroup
@@ -89,21 +89,11 @@ class _Writer:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.arrays: list[npt.NDArray[Any]] = []
+        self.values = EncodedValues()
         self.tags: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.blocks: list[tuple[int, int, list[Any]]] = []
-        self._numbers: dict[int, int] = {}  # by the id of a value
         self._equal: dict[type, dict[Any, int]] = {}  # by the value
         self._count = 0
-
-    def number(self, value: Any) -> int:
-        """Returns the number of a value that has been written."""
-        return self._numbers[id(value)]
-
-    def add_array(self, array: npt.NDArray[Any]) -> int:
-        """Adds an array and returns its number."""
-        self.arrays.append(array)
-        return len(self.arrays) - 1
 
     def add(self, root: object) -> None:
         """Writes a value after all values that it refers to."""
@@ -142,7 +132,7 @@ class _Writer:
         if len(new) < len(group.values):
             group = self._group(fields, new)
         held = [
-            column.put(values, self)
+            column.put(values, self.values)
             for column, values in zip(fields.columns, group.columns, strict=True)
         ]
         tag = self.tags.setdefault(fields.tag, (len(self.tags), fields.names))[0]
@@ -150,7 +140,7 @@ class _Writer:
 
     def _assign_numbers(self, fields: Fields, values: list[Any]) -> list[Any]:
         """Numbers values and returns the new ones."""
-        numbers, new = self._numbers, []
+        numbers, new = self.values.numbers, []
         equal = self._equal.setdefault(type(values[0]), {}) if fields.shared else None
         for value in values:
             if id(value) in numbers:
@@ -163,33 +153,16 @@ class _Writer:
         return new
 
 
-class _Reader:
-    """A document that is being decoded."""
-
-    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
-        self.values: list[Any] = []
-        self.arrays = arrays
-        self.once: dict[Any, Any] = {}
-
-    def add(self, fields: Fields, count: int, columns: list[msgspec.Raw]) -> None:
-        """Decodes a block."""
-        decoded_columns = [
-            column.get(raw, count, self)
-            for column, raw in zip(fields.columns, columns, strict=True)
-        ]
-        self.values += fields.build(decoded_columns, count)
-
-
 def encode(root: object, registry: Registry) -> bytes:
     """Encodes a value of a registered class; equal values that are built alike have equal bytes."""
     writer = _Writer(registry)
     writer.add(root)
-    arrays = [(a.dtype.str, len(a)) for a in writer.arrays]
+    arrays = [(a.dtype.str, len(a)) for a in writer.values.arrays]
     assert {dtype for dtype, _ in arrays} <= set(_DTYPES), "an array of a kind that can be written"
     tags = [(tag, names) for tag, (_, names) in writer.tags.items()]
     head = msgspec.msgpack.encode((tags, writer.blocks, arrays))
     body = [len(head).to_bytes(8, "little"), head, bytes(-len(head) % 8)]
-    for array in writer.arrays:
+    for array in writer.values.arrays:
         body += [array.tobytes(), bytes(-array.nbytes % 8)]
     held = b"".join(body)
     start = MAGIC + VERSION.to_bytes(2, "little")
@@ -202,10 +175,15 @@ def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
     tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
     classes = [_class_of_tag(tag, names, registry) for tag, names in tags]
     # the arrays keep only their own bytes in memory, without the head
-    reader = _Reader(_views(data[end + -end % 8 :].copy(), arrays))
+    document = DecodedValues(_views(data[end + -end % 8 :].copy(), arrays))
     for tag, count, columns in blocks:
-        reader.add(classes[tag], count, columns)
-    root = reader.values[-1]
+        fields = classes[tag]
+        decoded_columns = [
+            column.get(raw, count, document)
+            for column, raw in zip(fields.columns, columns, strict=True)
+        ]
+        document.values += fields.build(decoded_columns, count)
+    root = document.values[-1]
     if not isinstance(root, cls):
         raise ValueError("it holds something else")
     return root

@@ -7,7 +7,7 @@ so all rows of a key, are in one partition. A table moves work, never results.
 
 *Divided* groups are the exception (Parallel windowed joins, W54): a group with a heavy key may be
 too much work for one partition. Some joins keep all rows of such a group in several partitions, and
-each of these joins a part of the new rows (``operators/interval/divide``).
+each of these joins a part of the new rows (``operators/windowed/split_heavy_keys``).
 """
 
 from __future__ import annotations

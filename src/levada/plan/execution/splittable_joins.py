@@ -123,8 +123,8 @@ def _why_not(plan: Plan, node: PlanNode) -> str:
 # joins, W54).
 #
 # All of them receive all rows of both sides of a join, and so keep the same state. They decide
-# which of them joins a new row (``operators/interval/divide``). So rows need not move when a group
-# becomes divided or whole again: they are in all places already, or in the first.
+# which of them joins a new row (``operators/windowed/split_heavy_keys``). So rows need not move
+# when a group becomes divided or whole again: they are in all places already, or in the first.
 #
 # Cost: a lookup for each row, if any group is divided.
 

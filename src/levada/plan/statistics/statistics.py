@@ -122,7 +122,8 @@ Run = tuple[int, int]
 
 
 class Measures(Protocol):
-    """The statistics of streams. ``partitions``: the number of working partitions.
+    """The statistics of streams. ``partitions``: the number of working partitions. A protocol,
+    since the planner does not import ``engine.statistics``, which reads files.
 
     The answers may follow from files and from earlier runs. The planner asks for them when a query
     is planned; the plan contains the resulting choices.

@@ -104,9 +104,9 @@ class Admission:
     # epochs with all elements they may have, minus others
     _full: int = field(init=False, default=0)
     _largest: int = field(init=False, default=0)
-    _seen: int = field(init=False, default=0)
+    _epochs: int = field(init=False, default=0)
     _expected: float = field(init=False, default=0.0)
-    _said: bool = field(init=False, default=False)
+    _has_warned: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.rows = min(START, self.most) if self.delay else self.most
@@ -129,7 +129,7 @@ class Admission:
         """
         if not self.delay:
             return
-        self._seen += 1
+        self._epochs += 1
         self._largest = max(self._largest, elements)
         full = elements >= self.rows
         self._full = min(self._full + 1, QUEUE) if full else max(self._full - 1, 0)
@@ -138,8 +138,8 @@ class Admission:
         if ways:
             self._compare(took, min(w.fixed + w.each * elements for w in ways) + beside)
             most = min((w.most for w in ways if w.most >= elements), default=0)
-            seen = min(elements * self.budget / max(took, 1.0), most)
-            self._decide([self._whole(way) for way in ways], int(seen))
+            elements_in_time = min(elements * self.budget / max(took, 1.0), most)
+            self._decide([self._whole(way) for way in ways], int(elements_in_time))
 
     def _compare(self, took: float, expected: float) -> None:
         off = min(took / max(expected, 1.0), MOST_OFF)
@@ -160,13 +160,13 @@ class Admission:
             (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
         )  # fmt: skip
 
-    def _decide(self, ways: Sequence[LinearCost], seen: int) -> None:
-        """Sets the limit of the next epoch. ``seen``: the elements that keep the delay, judged by
-        the time of the last epoch.
+    def _decide(self, ways: Sequence[LinearCost], elements: int) -> None:
+        """Sets the limit of the next epoch. ``elements``: the elements that keep the delay, judged
+        by the time of the last epoch.
         """
         least = min(MIN_EPOCH_ELEMENTS, self.most)
         floor = min(way.fixed for way in ways)
-        fits = max(seen, *(way.max_elements_within(self.budget) for way in ways))
+        fits = max(elements, *(way.max_elements_within(self.budget) for way in ways))
         self.keeps = fits >= least
         if not self.keeps:
             fits = max(way.max_elements_within(2 * floor) for way in ways)
@@ -174,8 +174,8 @@ class Admission:
         self.rows = max(min(fits, self.most, far), least)
         whole = min(w.fixed + w.each * self.rows for w in ways if w.most >= self.rows)
         self._expected = max(whole, self.interval) + whole + ASKED
-        if not (delay_status := self._status()).is_met and not self._said:
-            self._said = True
+        if not (delay_status := self._status()).is_met and not self._has_warned:
+            self._has_warned = True
             warnings.warn(sentence(delay_status), stacklevel=2)
 
     @property
@@ -184,7 +184,7 @@ class Admission:
         return self._status() if self.delay else None
 
     def _status(self) -> Delayed:
-        return Delayed(self.delay, self.rows, self._expected, self.keeps or self._seen < SURE)
+        return Delayed(self.delay, self.rows, self._expected, self.keeps or self._epochs < SURE)
 
 
 def sentence(status: Delayed) -> str:

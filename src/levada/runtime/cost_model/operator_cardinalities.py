@@ -111,9 +111,9 @@ def flows_of(
             new_rows[at] = new_rows.get(at, 0) + rows
     flows: dict[str, list[int]] = {}
     for at in _members(before, new_rows, plan):
-        rows, seen = before.get(at, (0, 0))
-        rows, seen = rows + new_rows.get(at, 0), seen + elements
-        flows[at] = [rows >> 1, seen >> 1] if seen > HALVING_ELEMENTS else [rows, seen]
+        rows, total = before.get(at, (0, 0))
+        rows, total = rows + new_rows.get(at, 0), total + elements
+        flows[at] = [rows >> 1, total >> 1] if total > HALVING_ELEMENTS else [rows, total]
     if len(flows) > MAX_REPORTED_MEMBERS:
         most = sorted(flows, key=lambda at: -flows[at][0])[:MAX_REPORTED_MEMBERS]
         flows = {at: flows[at] for at in most}

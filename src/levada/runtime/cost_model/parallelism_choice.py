@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     worse: float
 
 
-def choose(one: Cost, spread: Cost, pressure: Pressure) -> Verdict:
+def choose(single: Cost, spread: Cost, pressure: Pressure) -> Verdict:
     """Chooses the way of an epoch.
 
     >>> one, spread = Cost(408.0, 20.0, 467.0), Cost(308.0, 60.0, 573.0)
@@ -67,14 +67,14 @@ def choose(one: Cost, spread: Cost, pressure: Pressure) -> Verdict:
     >>> choose(Cost(408.0, 20.0, 467.0), Cost(90.0, 60.0, 573.0), Pressure())[:2]
     ('spread', 'it is 4.5 times as fast as one task, for 1.2 times the CPU')
     """
-    ratio, cpu = one.took / max(spread.took, 1e-9), spread.cpu / max(one.cpu, 1e-9)
-    if pressure.budget and spread.took < one.took and one.took > pressure.budget:
+    ratio, cpu = single.took / max(spread.took, 1e-9), spread.cpu / max(single.cpu, 1e-9)
+    if pressure.budget and spread.took < single.took and single.took > pressure.budget:
         return Verdict(SPREAD, "one task would take longer than the delay allows", ratio)
     moved = pressure.move()
-    cost_one, cost_spread = one.took + one.cpu + moved, spread.took + spread.cpu
+    cost_one, cost_spread = single.took + single.cpu + moved, spread.took + spread.cpu
     if moved and cost_one > cost_spread:
         return Verdict(SPREAD, "its state lies on several executors", cost_one / cost_spread)
-    if one.took - one.fixed <= BUSY * pressure.interval:
+    if single.took - single.fixed <= BUSY * pressure.interval:
         return Verdict(ONE, "one task keeps up with the input", FASTER * max(1 / ratio, 1.0))
     gain = min(ratio / FASTER, cost_one / max(cost_spread, 1e-9))
     if gain > 1.0:

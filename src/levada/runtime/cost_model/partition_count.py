@@ -18,7 +18,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -53,23 +52,23 @@ MORE, FEWER = 1_000, 10_000
 
 
 class ExecutorCoreTracker:
-    """Decides for one run. ``cores``: of the executors in the last epoch (0: unknown, or there is
-    no cluster). ``clock``: of durations, ms. ``always``: act on any difference; otherwise only if
-    the cores differ from those of its last table (``known``).
+    """Decides for one run. ``clock``: of durations, ms. ``always``: act on any difference;
+    otherwise only if the cores differ from those of its last table (``table_cores``).
     """
 
     def __init__(
-        self, cores: Callable[[], int], clock: Callable[[], int], *, always: bool = True,
-        known: int = 0,
-    ) -> None:  # fmt: skip
-        self._cores, self._clock, self._always, self._known = cores, clock, always, known
-        self._seen, self._since = 0, 0
+        self, clock: Callable[[], int], *, always: bool = True, table_cores: int = 0
+    ) -> None:
+        self._clock, self._always, self._known = clock, always, table_cores
+        self._cores, self._since = 0, 0
 
-    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
-        """Returns the group table from an epoch on, if it changes."""
-        cores, now = min(self._cores(), MOST_PARTITIONS), self._clock()
-        if cores != self._seen:
-            self._seen, self._since = cores, now
+    def deal(self, table: GroupTable, cores: int) -> GroupTable | None:
+        """Returns the group table of the next epochs, if it changes. ``cores``: of the executors in
+        the last epoch (0: unknown, or there is no cluster).
+        """
+        cores, now = min(cores, MOST_PARTITIONS), self._clock()
+        if cores != self._cores:
+            self._cores, self._since = cores, now
         wait = MORE if cores > table.partitions else FEWER
         if cores in (0, *(() if self._always else (self._known,))) or now - self._since < wait:
             return None
@@ -160,25 +159,25 @@ class PartitionCountModel:
     # until when it rests, and how long
     _rests: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def see(self, seen: EpochSample) -> None:
+    def see(self, sample: EpochSample) -> None:
         """Records an epoch."""
-        if seen.partitions != self._now:
-            self._begin(seen.partitions)
+        if sample.partitions != self._now:
+            self._begin(sample.partitions)
         self._epochs += 1
         self._over += 1
-        self._last, self.judged = seen, None
-        if seen.expected:
-            sums = self.measured.setdefault(seen.partitions, [0, 0.0, 0.0])
-            self.measured[seen.partitions] = [
-                sums[0] + 1, sums[1] + seen.expected, sums[2] + seen.took
+        self._last, self.judged = sample, None
+        if sample.expected:
+            sums = self.measured.setdefault(sample.partitions, [0, 0.0, 0.0])
+            self.measured[sample.partitions] = [
+                sums[0] + 1, sums[1] + sample.expected, sums[2] + sample.took
             ]  # fmt: skip
-        self._usual.add(seen.took / _line(seen.lines, seen.elements))
-        for n, ms in seen.would.items():
+        self._usual.add(sample.took / _line(sample.lines, sample.elements))
+        for n, ms in sample.would.items():
             self.means.setdefault(n, DecayingMean()).add(ms)
         if self._trial is not None and self._trial.decided.partitions != self._now:
             self._trial = None  # the number was chosen elsewhere
         if self._trial is not None:
-            self._judge(self._trial, seen)
+            self._judge(self._trial, sample)
         best = self._better()
         self._streak = self._streak + 1 if best == self._best else 1
         self._best = best
@@ -189,11 +188,11 @@ class PartitionCountModel:
         self._failed, self._usual = None, DecayingMean()
         self.means.clear()
 
-    def _judge(self, trial: _Trial, seen: EpochSample) -> None:
+    def _judge(self, trial: _Trial, sample: EpochSample) -> None:
         if trial.settles:
             trial.settles -= 1
             return
-        trial.off.append(seen.took / (_line(trial.lines, seen.elements) * trial.usual))
+        trial.off.append(sample.took / (_line(trial.lines, sample.elements) * trial.usual))
         if len(trial.off) < JUDGED:
             return
         off, decided = statistics.median(trial.off), trial.decided
@@ -283,13 +282,13 @@ def chosen_of(last: Manifest | None) -> int:
 
 class PartitionCountPolicy:
     """Decides the number of partitions of one run. ``by``: one of the words above. ``cores``: of
-    this machine, if tasks run on it (0: executors report theirs). ``known``: the cores from which
-    the present number was chosen.
+    this machine, if tasks run on it (0: executors report theirs). ``table_cores``: the cores from
+    which the present number was chosen.
     """
 
     def __init__(
         self, by: str, cores: int, executor: Executor, clock: Callable[[], int], *,
-        balancing: Balancing | None = None, known: int = 0,
+        balancing: Balancing | None = None, table_cores: int = 0,
     ) -> None:  # fmt: skip
         self.by, self.pace, self.balancing = by, ParallelismPolicy(cores), balancing
         self.always = by == MODEL or balancing is not None
@@ -299,8 +298,7 @@ class PartitionCountPolicy:
         """The change for the next intention; None if there is none."""
         self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
-        at = partial(cores_of, executor)
-        self._following = ExecutorCoreTracker(at, clock, always=by == CORES, known=known)
+        self._following = ExecutorCoreTracker(clock, always=by == CORES, table_cores=table_cores)
         if balancing is not None:
             balancing.wanted = self._resize_by_model if by == MODEL else None
 
@@ -320,7 +318,8 @@ class PartitionCountPolicy:
             return self.balancing.deal(epoch, table)
         if self.by not in (MODEL, CORES):
             return None
-        if (table_for_cores := self._following.deal(epoch, table)) is not None or self.by == CORES:
+        table_for_cores = self._following.deal(table, cores_of(self._executor))
+        if table_for_cores is not None or self.by == CORES:
             return table_for_cores
         parts = self._resize_by_model(epoch, table.partitions)
         if parts is None:

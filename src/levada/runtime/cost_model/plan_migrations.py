@@ -24,6 +24,7 @@ from levada.core.event_time import MIN
 from levada.core.size_thresholds import register
 from levada.plan.logical import nodes as a
 from levada.plan.logical.nodes import Query
+from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger, converge
 from levada.plan.migration.migrate_to_shared import begin_anew
 from levada.plan.migration.migration import reported_until, why_not
@@ -39,6 +40,7 @@ from levada.plan.migration.running_migrations import (
 from levada.plan.sharing.join_orders.running_subjoins import MIN_KEPT_SUBJOINS as MOST_KNOWN
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
+from levada.runtime.publication.registered_query import Registered
 
 # Determines where a new query or stream begins: after all event times of its streams.
 
@@ -49,8 +51,8 @@ def start_of(query: a.Query, last: Manifest | None, topology: Topology) -> int:
     """
     if last is None:
         return MIN
-    seen = (seen_in(w.stream, last, topology) for w in query.windows)
-    latest = max(seen, default=MIN)
+    times = (seen_in(w.stream, last, topology) for w in query.windows)
+    latest = max(times, default=MIN)
     return latest + 1 if latest > MIN else MIN
 
 
@@ -76,11 +78,6 @@ ROW = "it is a row of a table"
 
 QUERIES_PER_CHECK = 8
 """Queries of a run before that are looked up at a look."""
-
-Asked = Callable[[str], tuple[Query, bool] | None]
-"""A query by its name: on the topology's streams, and whether it shows empty reports. None: it is a
-row of a table, which keeps its order.
-"""
 
 
 @dataclass(slots=True)
@@ -138,15 +135,23 @@ class PlanMigrations:
                     topology.sharing.orders.record_query(each)
         return done
 
-    def recover_blocks(self, topology: Topology, asked: Asked) -> None:
+    def recover_blocks(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
         """Registers the relaxable blocks of the queries of a previous run, before others come."""
         names, self._unregistered = self._unregistered, []
         for name in names if topology.sharing.mode is Sharing.RELAX else ():
-            if name in topology.queries and (asked_query := asked(name)) is not None:
-                recover_blocks(topology, name, asked_query[0], empty_reports=asked_query[1])
+            if name in topology.queries:
+                query = _query_on_streams(topology, queries[name])
+                if query is not None:
+                    empty_reports = bool(queries[name].options.empty_reports)
+                    recover_blocks(topology, name, query, empty_reports=empty_reports)
 
     def begin(
-        self, topology: Topology, last: Manifest | None, asked: Asked, *, changed: bool
+        self,
+        topology: Topology,
+        last: Manifest | None,
+        queries: Mapping[str, Registered],
+        *,
+        changed: bool,
     ) -> list[str]:
         """Begins migrations with the next plan; returns the names of the queries. ``changed``:
         other queries were added or removed.
@@ -161,14 +166,15 @@ class PlanMigrations:
             return []
         self._next = last.epoch + self.every
         self._elements = sum(record.elements for record in last.streams.values())
-        self._look_up(topology, asked)
+        self._look_up(topology, queries)
         known: dict[str, Query] = {}
 
         def why(name: str) -> str:
-            if (asked_query := asked(name)) is None:
+            query = _query_on_streams(topology, queries[name])
+            if query is None:
                 return ROW
-            known[name], empty_reports = asked_query
-            return why_not(known[name], empty_reports=empty_reports)
+            known[name] = query
+            return why_not(query, empty_reports=bool(queries[name].options.empty_reports))
 
         begun = [
             one.name
@@ -221,13 +227,14 @@ class PlanMigrations:
                 names.append(name)
         return names
 
-    def _look_up(self, topology: Topology, asked: Asked) -> None:
+    def _look_up(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
         """Looks up the join orders of some queries of a previous run."""
         names, self._before = self._before[:QUERIES_PER_CHECK], self._before[QUERIES_PER_CHECK:]
         for name in names:
             there = name in topology.queries and name not in topology.sharing.orders.standing
-            if there and (asked_query := asked(name)) is not None:
-                recover_conjunctions(topology, name, asked_query[0], empty_reports=asked_query[1])
+            if there and (query := _query_on_streams(topology, queries[name])) is not None:
+                empty_reports = bool(queries[name].options.empty_reports)
+                recover_conjunctions(topology, name, query, empty_reports=empty_reports)
 
     def _begin(
         self, topology: Topology, last: Manifest, one: ReorderProposal, query: Query
@@ -251,6 +258,13 @@ class PlanMigrations:
             )
         topology.sharing.journal.record(topology.version + 1, message)
         return True
+
+
+def _query_on_streams(topology: Topology, query: Registered) -> Query | None:
+    """Returns the meaning of a query on the topology's streams; None: it is a row of a table, which
+    keeps its order.
+    """
+    return None if isinstance(query.meaning, TemplateInstance) else topology.place(query.meaning)
 
 
 def _ready(topology: Topology, last: Manifest) -> list[str]:

@@ -43,11 +43,11 @@ class DecayingMean:
     """
 
     mean: float = 0.0
-    seen: int = 0
+    points: int = 0
 
     def add(self, value: float) -> None:
         """Adds the value of an epoch."""
-        keep = min(self.seen / (self.seen + 1), KEEP)
-        counts = min(value, MOST_OFF * self.mean) if self.seen > 1 and self.mean else value
+        keep = min(self.points / (self.points + 1), KEEP)
+        counts = min(value, MOST_OFF * self.mean) if self.points > 1 and self.mean else value
         self.mean = keep * self.mean + (1 - keep) * counts
-        self.seen += 1
+        self.points += 1

@@ -41,7 +41,7 @@ class Publishing:
         """
         self.publication.checkpoint.reign.check()
         beside = not (self.promises or all_here(self.executor))
-        rest = self.publication.publish(manifest, beside=beside)
+        rest = self.publication.publish(manifest, in_background=beside)
         self.spools.forget(self.sourcing.by_path(manifest.positions))
         finish = partial(self._finish, manifest, rest)
         if rest is not None:

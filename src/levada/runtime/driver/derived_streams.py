@@ -154,12 +154,12 @@ def latest(plan: Plan, last: Manifest, counts: ResultCounts) -> dict[str, int]:
         for n, t in last.last_reports.items()
         if n in plan.queries and plan.queries[n].since <= last.plan
     }
-    made = (
+    made_streams = (
         (n, c[2])
         for n, c in (counts.by_name(plan) if Form.CONSTRUCT in plan.forms else {}).items()
         if plan.queries[n].form is Form.CONSTRUCT
     )
-    return reports | {n: max(t, reports.get(n, MIN)) for n, t in made}
+    return reports | {n: max(t, reports.get(n, MIN)) for n, t in made_streams}
 
 
 def shared_streams(plan: Plan) -> list[list[int]]:

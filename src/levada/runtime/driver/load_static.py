@@ -1,13 +1,13 @@
 """The load of an epoch's static data: from imprints if they exist, else from files, of which
 imprints are made. Large files are read by many tasks, in a job of its own before that of the epoch.
 
-    pieces --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    pieces --gather_rows--> rows, by the hash of the row --settle_rows--> a file a partition,
     in which each row is once
 
 A static graph is a set, and a replacement is a difference of sets. Both need equal rows in one
 place. The exchange of the epoch, by the keys of joins, does not guarantee that. The files live as
 long as the epoch. The intake reads them like rows that it made itself. Small files are read in one
-task of the epoch (``runtime/task/intake``). Cost: each row is written and read once more.
+task of the epoch (``runtime/task/ingest_task``). Cost: each row is written and read once more.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Imprints:
         after = Imprints(self._root, [*self.names, *new])
         after._known = dict(self._known)
         index, keys = after._index(), {key_of(file) for file in files}
-        kept = {name for key in keys for name, _, _ in index.get(key, [])}
-        if kept != after.names:
-            after.names, after._of = frozenset(kept), None
+        names_in_use = {name for key in keys for name, _, _ in index.get(key, [])}
+        if names_in_use != after.names:
+            after.names, after._of = frozenset(names_in_use), None
         return after
 
     def _index(self) -> dict[Key, list[tuple[str, int, Source]]]:
@@ -97,11 +97,11 @@ def _epoch(name: str) -> int:
     return int(name.rpartition("/")[2].split("-", 1)[0])
 
 
-def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
+def _is_as_read(file: StaticFile, stamp: tuple[int, int]) -> bool:
     if file.replaceable:
         return True
     try:
-        return read_stamp(file) == seen
+        return read_stamp(file) == stamp
     except SourceError:
         return True
 
@@ -110,8 +110,8 @@ def _is_as_read(file: StaticFile, seen: tuple[int, int]) -> bool:
 LARGE_FILE_BYTES = register(f"{__name__}.LARGE_FILE_BYTES", 48 << 20)
 PIECE = register(f"{__name__}.PIECE", 32 << 20)
 FUNCTIONS = (
-    "levada.runtime.task.gather_static:gather",
-    "levada.runtime.task.gather_static:settle",
+    "levada.runtime.task.static_rows:gather_rows",
+    "levada.runtime.task.static_rows:settle_rows",
 )
 _OUTCOMES = msgspec.json.Decoder(tuple[str, Loaded])
 
@@ -187,12 +187,12 @@ def _files(setup: str) -> Sequence[StaticFile]:
     return load_setup(setup).static
 
 
-def check_copies(context: EpochContext, plan: Plan, wanted: Sequence[StaticPart]) -> None:
+def check_copies(context: EpochContext, plan: Plan, parts: Sequence[StaticPart]) -> None:
     """Checks the copies in the checkpoint of the parts that an epoch reads. Raises
     ``CheckpointError``.
     """
     of = {reading.sign < 0: reading.files for reading in readings(context, plan)}
-    files = {of[part.before][part.file] for part in wanted if not part.imprint}
+    files = {of[part.before][part.file] for part in parts if not part.imprint}
     for path in sorted({f.path for f in files if f.replaceable}):
         check_copy(Path(path))
 

@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
-from functools import lru_cache, partial
-from hashlib import sha256
 from typing import NamedTuple
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
@@ -24,12 +21,10 @@ from levada.checkpoint.manifest import Manifest
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
-from levada.core.frozen import frozen
 from levada.core.names import derived_by, display_name, is_derived
 from levada.errors import CheckpointError, LevadaError
 from levada.plan.execution.plan import Plan, QueryPlan
 from levada.plan.logical import nodes as a
-from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.sharing.recover_arrangements import recover_arrangements
@@ -41,54 +36,14 @@ from levada.runtime.cost_model import decision_log_file
 from levada.runtime.cost_model import plan_migrations as seen
 from levada.runtime.cost_model.plan_migrations import PlanMigrations, made_by, seen_in, start_of
 from levada.runtime.driver.stream_progress import carry_over
-from levada.runtime.publication.query_lifetime import Identities, Lifetime, check_end, end_of
+from levada.runtime.publication.registered_query import (
+    Identities,
+    Lifetime,
+    Registered,
+    check_end,
+    end_of,
+)
 from levada.runtime.task.operator_failures import as_failure
-
-
-@frozen
-class Registered:
-    """A registered query and its lifetime. ``said``: the text as registered, None if it equals the
-    text of its meaning.
-    """
-
-    name: str
-    said: str | None
-    dialect: str
-    options: QueryOptions
-    meaning: a.Query | TemplateInstance
-    lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
-
-    @property
-    def text(self) -> str:
-        """The text of the query."""
-        if self.said is None:
-            assert isinstance(self.meaning, TemplateInstance), "a row of a template has a text"
-            return self.meaning.text
-        return self.said
-
-    @property
-    def query(self) -> a.Query:
-        """The meaning of the query."""
-        return _query_of(self.meaning, self.text)
-
-    @property
-    def alike(self) -> a.Query:
-        """A query with the same windows and form: its meaning, with any terms."""
-        return (
-            self.meaning.template.query
-            if isinstance(self.meaning, TemplateInstance)
-            else self.meaning
-        )
-
-    @property
-    def identity(self) -> str:
-        """The identity of the query: equal if it is registered again unchanged."""
-        said = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
-        if self.options.entailment in (None, Regime.NONE):
-            return said
-        # its meaning depends on the ontology
-        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
-
 
 NO_QUERIES: Mapping[str, Registered] = {}
 
@@ -138,13 +93,13 @@ class Catalog:
         self.edited: list[QueryPlan] = []
         self.goes_on = False  # a query does, from before the last call
 
-    def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
-        """Sets the streams from the next plan on. ``left``: names of removed streams, also if new
-        streams have them now.
+    def name_streams(self, configs: Sequence[StreamConfig], removed: Collection[str]) -> None:
+        """Sets the streams from the next plan on. ``removed``: names of removed streams, also if
+        new streams have them now.
         """
         self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
-        self._left |= set(left)
+        self._left |= set(removed)
 
     def follow(
         self,
@@ -207,8 +162,8 @@ class Catalog:
         """
         anew, topology.data = not topology.version, static
         last = None if last is None else carry_over(last, topology.streams.names)
-        gone = self._removed_queries(topology, queries, dropped, first=first)
-        topology = self._remove(topology, gone, ahead=ahead)
+        removed = self._removed_queries(topology, queries, dropped, first=first)
+        topology = self._remove(topology, removed, ahead=ahead)
         self.goes_on = bool(topology.queries)
         done = [] if ahead else self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
@@ -216,17 +171,16 @@ class Catalog:
             topology, last, self._regions, tables.load(tables.current).partitions
         )
         new = _new(queries, topology.queries)
-        asked = partial(_query_on_streams, topology, queries)
         if new:
-            self._switching.recover_blocks(topology, asked)
+            self._switching.recover_blocks(topology, queries)
         self._add(topology, new, last, first=first)
         topology.install()
-        changed = bool(gone or new)
-        begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
-        others = [n for n in gone if first and n in queries and n not in dropped]
+        changed = bool(removed or new)
+        begun = [] if ahead else self._switching.begin(topology, last, queries, changed=changed)
+        others = [n for n in removed if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._unsettled = Unsettled(
-            dict.fromkeys([*self._unsettled.gone, *gone]), {q.name: q for q in new}, done
+            dict.fromkeys([*self._unsettled.gone, *removed]), {q.name: q for q in new}, done
         )
         if not (changed or anew or self._new_streams or done or begun):
             return None
@@ -338,13 +292,13 @@ class Catalog:
         run.
         """
         topology = self._topology or self._previous_topology(query)
-        seen = (
+        times = (
             made_by(display_name(w.stream), last, topology)  # also if nothing has read it
             if is_derived(w.stream)
             else seen_in(w.stream, last, topology)
             for w in query.windows
         )
-        latest = max(seen, default=MIN)
+        latest = max(times, default=MIN)
         return latest + 1 if latest > MIN else MIN
 
     def _previous_topology(self, query: a.Query) -> Topology:
@@ -385,17 +339,17 @@ class Catalog:
         such a query. At the ``first`` plan the remaining ones are compared; later ``dropped`` lists
         the changes.
         """
-        gone = dict.fromkeys([n for n in dropped if n in topology.queries])
+        removed = dict.fromkeys([n for n in dropped if n in topology.queries])
         if not all(map(queries.__contains__, topology.queries)):
-            gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
-        if not first and gone.keys().isdisjoint(topology.streams.made.values()):
-            return list(gone)
+            removed |= dict.fromkeys([n for n in topology.queries if n not in queries])
+        if not first and removed.keys().isdisjoint(topology.streams.made.values()):
+            return list(removed)
         for name, query in topology.queries.items():
             if (first and not self._is_same(query, queries)) or any(
-                topology.streams.made.get(s) in gone or s in self._left for s in query.streams
+                topology.streams.made.get(s) in removed or s in self._left for s in query.streams
             ):
-                gone[name] = None
-        return list(gone)
+                removed[name] = None
+        return list(removed)
 
     def _is_same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
         known = queries.get(query.name)
@@ -436,13 +390,13 @@ class Catalog:
         and the numbers of removed ones stay.
         """
         known = [n for n in topology.streams.names if not is_derived(n)]
-        gone = [n for n in known if n in self._left or n not in self._facts]
-        for name in gone:
+        removed = [n for n in known if n in self._left or n not in self._facts]
+        for name in removed:
             topology.streams.remove(name)
-        new = [n for n in self._facts if n in gone or n not in known]
+        new = [n for n in self._facts if n in removed or n not in known]
         for name in new:
             topology.streams.add(name, self._facts[name])
-        self._new_streams = self._new_streams or bool(gone or new)
+        self._new_streams = self._new_streams or bool(removed or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
         """Checks that the replaceable graphs are unchanged: the plan of the queries that read them
@@ -534,11 +488,11 @@ class Catalog:
         without those that read their streams.
         """
         before, identities = self._checkpoint.load_topology(version)
-        gone = {name for name in names if name in before.queries}
+        removed = {name for name in names if name in before.queries}
         for name, query in before.queries.items():  # producers precede readers
-            if any(before.streams.made.get(stream) in gone for stream in query.streams):
-                gone.add(name)
-        topology = self._copy(version, gone)
+            if any(before.streams.made.get(stream) in removed for stream in query.streams):
+                removed.add(name)
+        topology = self._copy(version, removed)
         plan = topology.seal(version)
         while not self._checkpoint.save_plan(plan, topology, identities):
             plan = topology.seal(version)
@@ -571,37 +525,12 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return registrations[::-1]
 
 
-def _query_on_streams(
-    topology: Topology, queries: Mapping[str, Registered], name: str
-) -> tuple[a.Query, bool] | None:
-    """Returns the meaning of a query on the topology's streams, and whether it shows empty reports;
-    None: it is a row of a table.
-    """
-    one = queries[name]
-    if isinstance(one.meaning, TemplateInstance):
-        return None
-    return topology.place(one.meaning), bool(one.options.empty_reports)
-
-
 def _check_ends(queries: Sequence[Registered], start: int) -> None:
     """Checks that queries of these options can end if they begin here. Raises ``UsageError``."""
     for query in queries:
         if not query.lifetime.may_be_over:
             check_end(query.name, query.options, start)
             return
-
-
-def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
-    """Parses the meaning of a query from its text."""
-    if isinstance(meaning, TemplateInstance):
-        return replace(meaning.template.fill(meaning.terms), text=text)
-    return meaning
-
-
-@lru_cache(maxsize=64)
-def _identity_options(options: QueryOptions) -> str:
-    """Returns options as identities contain them: those from before regions are unchanged."""
-    return str(options).replace(", region=''", "")
 
 
 def _maker_of(stream: str) -> str:

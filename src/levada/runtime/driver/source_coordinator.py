@@ -12,7 +12,7 @@ no longer read are in a log (``checkpoint.file_read_log``); sources receive whol
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import msgspec
 
 from levada.checkpoint.epoch_context import SourceReport, StreamState
 from levada.checkpoint.file_read_log import ReadLog, stem_of
+from levada.checkpoint.leadership.commit_log import Leadership
 from levada.checkpoint.manifest import EpochIntent, StreamRecord
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_source import FileSource
@@ -65,16 +66,16 @@ class SourceCoordinator:
     def follow(
         self,
         configs: Sequence[StreamConfig],
-        left: Collection[str],
+        removed: Collection[str],
         sources: Mapping[str, SplitEnumerator],
     ) -> None:
-        """Sets the streams from the next epoch on. ``left``: names of removed streams. ``sources``:
-        the sources of new streams, already discovered.
+        """Sets the streams from the next epoch on. ``removed``: names of removed streams.
+        ``sources``: the sources of new streams, already discovered.
         """
-        for name in left:
+        for name in removed:
             self.sources.pop(name, None)
             self._logs.pop(name, None)
-        self._heard = {key: since for key, since in self._heard.items() if key[0] not in left}
+        self._heard = {key: since for key, since in self._heard.items() if key[0] not in removed}
         self.configs, self.reused_names = list(configs), frozenset()
         for config in configs:
             if config.name not in self.sources:
@@ -141,20 +142,20 @@ class SourceCoordinator:
         """
         return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
 
-    def forget(self, positions: Positions, check: Callable[[], None]) -> None:
+    def forget(self, positions: Positions, reign: Leadership) -> None:
         """Deletes unpacked copies of input that was read, after the commit of an epoch that ended
-        at these positions. The first call also deletes those of previous runs. ``check`` raises if
-        this engine may no longer delete.
+        at these positions. The first call also deletes those of previous runs. Raises an error if
+        another engine leads.
         """
         for config in self.configs:
             self.sources[config.name].forget(self.whole_position(positions, config))
         if not self._swept:
             self._swept = True
-            kept = set().union(*(source.copies() for source in self.sources.values()))
+            copies_in_use = set().union(*(source.copies() for source in self.sources.values()))
             copies = list(self._scratch.glob("*.plain"))
-            check()
+            reign.check()
             for path in copies:
-                if str(path) not in kept:
+                if str(path) not in copies_in_use:
                     path.unlink(missing_ok=True)
 
     def unreadable_files(
@@ -163,24 +164,24 @@ class SourceCoordinator:
         """Returns the files that cannot be read and are not yet reported, and the positions that
         mark them as reported.
         """
-        broken_files, said = {}, dict(after)
+        broken_files, reported = {}, dict(after)
         for name, source in self.sources.items():
             reported_files = positions.get(name, {}).get("broken", ())
             if new := {
                 file: why for file, why in source.broken.items() if file not in reported_files
             }:
                 broken_files[name] = new
-                said[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
-        return broken_files, said
+                reported[name] = {**after.get(name, {}), "broken": sorted({*reported_files, *new})}
+        return broken_files, reported
 
     def acknowledge_reported_files(
-        self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
+        self, overtaken: Mapping[str, Sequence[str]], deleted: Mapping[str, Sequence[str]]
     ) -> None:
         """Notes that an epoch has reported these files."""
         for name, source in self.sources.items():
             if files := overtaken.get(name, ()):
                 source.overtaken = [file for file in source.overtaken if file not in files]
-            if files := gone.get(name, ()):
+            if files := deleted.get(name, ()):
                 source.gone = [file for file in source.gone if file not in files]
 
     def assign_splits(
@@ -198,12 +199,12 @@ class SourceCoordinator:
             if not share:
                 break
             with _NamedStream(config.name):
-                taken, position = self.sources[config.name].take(
+                splits, position = self.sources[config.name].take(
                     self.whole_position(after, config), share
                 )
-            references += taken
+            references += splits
             after[config.name] = self._short(positions, config, position)
-            left -= sum(r.elements for r in taken)
+            left -= sum(r.elements for r in splits)
         return references, after
 
     def _start_positions(self, positions: Positions) -> Positions:
@@ -280,8 +281,8 @@ class SourceCoordinator:
     def has_newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
         """Whether a stream has ended since the last epoch."""
         return any(
-            over and not records.get(config.name, StreamRecord()).has_ended
-            for config, over in zip(self.configs, ended, strict=True)
+            has_ended and not records.get(config.name, StreamRecord()).has_ended
+            for config, has_ended in zip(self.configs, ended, strict=True)
         )
 
     def states(
@@ -297,12 +298,12 @@ class SourceCoordinator:
         """
         states = {}
         finished: dict[str, list[str]] = {}
-        for config, over in zip(self.configs, ended, strict=True):
+        for config, has_ended in zip(self.configs, ended, strict=True):
             record = records.get(config.name, StreamRecord())
             now = {r.partition for r in references if r.stream == config.name}
             silent = {partition for stream, partition in silence if stream == config.name}
             state, done = self._state(config, record, now, after, silent)
-            state.has_ended = over
+            state.has_ended = has_ended
             state.is_idle = "" in silent
             state.clock_time = self._by_clock(config, after)
             states[config.name] = state
@@ -323,12 +324,12 @@ class SourceCoordinator:
         """Returns up to when a stream is complete by the clock: the last beat before the look. MIN
         if it does not follow the clock, or has unread input.
         """
-        looked = self._looked
-        if looked <= MIN or not config.heartbeat or self._is_failed(config):
+        last_look = self._looked
+        if last_look <= MIN or not config.heartbeat or self._is_failed(config):
             return MIN
         if self._backlog(after, config):
             return MIN
-        return looked - looked % config.heartbeat - config.lateness
+        return last_look - last_look % config.heartbeat - config.lateness
 
     def _state(
         self,
@@ -377,12 +378,12 @@ class SourceCoordinator:
         references: Sequence[AnyReference],
         positions: Positions,
         now: int,
-        beside: Mapping[str, Collection[str]],
+        related_streams: Mapping[str, Collection[str]],
     ) -> Silence:
         """Returns the idle sources: streams (as partition "") and partitions without input for
         longer than the ``idle`` of the stream. Exempt is the last active one in its group, unless
-        the group has a heartbeat. A group is the partitions of a stream, or the streams ``beside``
-        one, which share a query with it. ``now``: by the clock of durations.
+        the group has a heartbeat. A group is the partitions of a stream, or ``related_streams``,
+        which share a query with it. ``now``: by the clock of durations.
 
         The others became idle while that one was active, so they follow it. This also holds if an
         epoch took so long that all of them are found idle at once.
@@ -417,7 +418,9 @@ class SourceCoordinator:
             for ever.
             """
             since = self._heard[stream, ""]
-            return any(spoke.get((other, ""), MAX) > since for other in beside.get(stream, ()))
+            return any(
+                spoke.get((other, ""), MAX) > since for other in related_streams.get(stream, ())
+            )
 
         return frozenset(key for key in silent if key[1] or follows(key[0]))
 

@@ -81,13 +81,13 @@ class Spool(Protocol):
 
 
 class Spools:
-    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: the object
+    """The spools of an engine. ``lasting``: its checkpoint outlives it. ``elsewhere``: the object
     store of the checkpoint, on which spools are not kept.
     """
 
-    def __init__(self, *, kept: bool = False, elsewhere: str = "") -> None:
+    def __init__(self, *, lasting: bool = False, elsewhere: str = "") -> None:
         self._all: list[Spool] = []
-        self._kept, self._elsewhere = kept, elsewhere
+        self._lasting, self._elsewhere = lasting, elsewhere
 
     def config_of(
         self,
@@ -126,7 +126,7 @@ class Spools:
     def _feed_spool(self, config: StreamConfig, root: Path) -> StreamConfig:
         assert config.feed is not None, "the stream is a feed"
         listen = _RECEIVERS[config.feed.kind]()
-        return self._add(FeedSpool(config, root, listen, kept=self._kept))
+        return self._add(FeedSpool(config, root, listen, kept=self._lasting))
 
     def rows(self, config: StreamConfig, columns: tuple[str, ...], root: Path) -> StreamConfig:
         """Returns a stream of rows from Python as it was declared, whatever its source was. Its
@@ -143,9 +143,9 @@ class Spools:
 
     def remove_stream(self, name: str) -> None:
         """Stops the spool of a removed stream. Its batches stay."""
-        gone = [spool for spool in self._all if spool.config.name == name]
-        self._all = [spool for spool in self._all if spool not in gone]
-        for spool in gone:
+        removed = [spool for spool in self._all if spool.config.name == name]
+        self._all = [spool for spool in self._all if spool not in removed]
+        for spool in removed:
             spool.stop()
 
     @property

@@ -15,12 +15,13 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import xxhash
 
+from levada.checkpoint.leadership.commit_log import Leadership
 from levada.connectors.config.input_formats import QUADS
 from levada.connectors.ingest.static_files import StaticFile, check_sound, static_source
 from levada.core.checkpoint_files import create, sync_folder
@@ -172,14 +173,14 @@ class StaticGraphs:
             self._stamps[file.copied_from] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
-    def sweep(self, kept: Collection[StaticFile], check: Callable[[], None]) -> None:
-        """Deletes the copies that are neither in use nor ``kept``. ``check`` raises if this engine
-        may no longer delete.
+    def sweep(self, needed: Collection[StaticFile], reign: Leadership) -> None:
+        """Deletes the copies that are neither in use nor ``needed``. Raises an error if another
+        engine leads.
         """
         with self._lock:
-            named = {f.path for f in (*self.files, *kept)}
+            named = {f.path for f in (*self.files, *needed)}
             copies = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
-            check()
+            reign.check()
             for path in copies:
                 if str(path) not in named:
                     path.unlink(missing_ok=True)

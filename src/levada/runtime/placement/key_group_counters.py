@@ -110,7 +110,7 @@ class Counter:
         """Returns the counts of the input rows of operators, and of the joins that may be
         divided.
         """
-        of = {counted.node: counted for counted in self.counts()}
+        of = {counts.node: counts for counts in self.counts()}
         return of.get(OTHERS), of.get(JOINS)
 
     def counts(self) -> list[Counted]:
@@ -183,15 +183,15 @@ Packed = tuple[str, Counted]
 
 def _block(packed: Packed) -> Block:
     """Returns the block of the groups with rows."""
-    sender, counted = packed
-    every = column_of(counted.rows, counted.width).astype(np.int64)
-    if counted.groups:
-        sources = _longs(counted.sources) if counted.sources else None
+    sender, counts = packed
+    every = column_of(counts.rows, counts.width).astype(np.int64)
+    if counts.groups:
+        sources = _longs(counts.sources) if counts.sources else None
         return Block(
-            sender, counted.node, _longs(counted.groups), every, counted.size, sources, counted.of
+            sender, counts.node, _longs(counts.groups), every, counts.size, sources, counts.of
         )
     (at,) = np.nonzero(every)
-    return Block(sender, counted.node, at, every[at], counted.size, of=counted.of)
+    return Block(sender, counts.node, at, every[at], counts.size, of=counts.of)
 
 
 def _longs(column: str) -> Longs:

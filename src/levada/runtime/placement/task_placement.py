@@ -68,8 +68,10 @@ def record_locality(tally: LocalityStats, done: Sequence[TaskOutcome]) -> None:
     for outcome in done:
         number = outcome.partition if outcome.stage else readers
         readers += not outcome.stage
-        asked = tally.asked[outcome.stage] if tally.asked else ()
-        machine = asked[number] if number < len(asked) else NOWHERE  # it was added since
+        preferences = tally.asked[outcome.stage] if tally.asked else ()
+        machine = (
+            preferences[number] if number < len(preferences) else NOWHERE
+        )  # it was added since
         if machine != NOWHERE and outcome.executor:
             tally.wanted += 1
             tally.missed += tally.standing(machine) != outcome.executor

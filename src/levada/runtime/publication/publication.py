@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from levada.operators.results.result_segments import batch_of, empty_batch, with
 from levada.plan.execution.plan import QueryPlan
 from levada.runtime.executor import Executor
 from levada.runtime.publication.distributed_writes import is_for_tasks, write_by_tasks
-from levada.runtime.publication.query_lifetime import Lifetime
+from levada.runtime.publication.registered_query import Lifetime
 from levada.runtime.publication.relation_files import (
     StateFiles,
     oldest,
@@ -143,43 +143,12 @@ class PublishedEpoch:
     shown_reports: Mapping[str, list[int]]
 
 
-Standing = Callable[[str], Lifetime | None]
-"""Where the query of a name stands; None: there is none."""
-
-
-class OutputDeliveries(Protocol):
-    """Delivers results from the index to external outputs, at their own pace. ``letters``: the
-    folder of their dead letters.
-    """
-
-    letters: Path | None
-
-    def held_by(self, index: Index | None) -> str:
-        """Returns the reason why the intake must wait; "" if it need not. Raises the failure of an
-        output.
-        """
-
-    def behind(self, index: Index | None) -> str:
-        """Returns the name of an output that is behind; "" if none is."""
-
-    def take_failures(self) -> dict[str, EvaluationError]:
-        """Returns the queries on whose results Levada has failed since the last call."""
-
-    @property
-    def needs_kept_results(self) -> bool:
-        """Whether an output has been added that needs results to be kept."""
-
-    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
-        """Starts and stops outputs with the queries that exist after an epoch."""
-
-
 @dataclass
 class Publication:
     """Publishes manifests. ``sink`` None: results are only kept for readers. ``keep``: segments
     stay after publishing. ``files``: the additional sinks of single queries, by name. ``index``:
-    the results that are kept for readers in other processes and for ``outgoing``; ``new_index``
-    makes one for outputs that are added while the engine runs. ``executor``: runs tasks that may
-    write files.
+    the results that are kept for readers in other processes and for outputs. ``executor``: runs
+    tasks that may write files.
     """
 
     checkpoint: Checkpoint
@@ -188,8 +157,6 @@ class Publication:
     keep: bool
     files: Mapping[str, Sink] = field(default_factory=dict)
     index: Index | None = None
-    outgoing: OutputDeliveries | None = None
-    new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
     kept: list[PublishedEpoch] = field(default_factory=list)
     totals: ResultTotals = field(default_factory=ResultTotals)  # of this run
@@ -201,8 +168,6 @@ class Publication:
     def __post_init__(self) -> None:
         self._failures: dict[str, EvaluationError] = {}
         self._unheld: set[tuple[str, str]] = set()  # combinations that have been reported
-        if self.outgoing is not None:
-            self.outgoing.letters = self.letters
         self._followed = RetainedEpochs(self.checkpoint.root, time.monotonic)
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
@@ -231,51 +196,31 @@ class Publication:
         """The number of reports of all queries in this run."""
         return self.totals.reports if self.sink is None else self.delivered_reports.total()
 
-    def held_by(self) -> str:
-        """Returns the reason why no epoch may begin: outputs are too far behind. Raises the failure
-        of an output.
-        """
-        return "" if self.outgoing is None else self.outgoing.held_by(self.index)
+    def keep_results(self, index: Index) -> None:
+        """Keeps the results of the next epochs in an index, for outputs that are added now."""
+        self.index, self._forgets = index, False
+        self.checkpoint.indexed = index.newest
 
-    def output_behind(self) -> str:
-        """Returns the name of an output that is behind."""
-        return "" if self.outgoing is None else self.outgoing.behind(self.index)
-
-    @property
-    def has_changed_outputs(self) -> bool:
-        """Whether outputs must be updated without a change of the queries."""
-        return self.outgoing is not None and self.outgoing.needs_kept_results
-
-    def follow(self, last: Manifest, standing: Standing) -> None:
-        """Updates the outputs for the present queries, before an epoch has them. Begins to keep
-        results if an output needs them.
-        """
-        if self.outgoing is None:
-            return
-        if self.index is None and self.outgoing.needs_kept_results and self.new_index is not None:
-            self.index, self._forgets = self.new_index(), False
-            self.checkpoint.indexed = self.index.newest
-        if self.index is not None:
-            self.outgoing.follow(self.index, last, standing)
-
-    def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
+    def publish(
+        self, manifest: Manifest, *, in_background: bool = False
+    ) -> Callable[[], None] | None:
         """Publishes all results of an epoch, and those that were held back until it. Returns the
-        remaining work if it may run ``beside`` the next epoch and is worth it; any one thread may
-        do it.
+        remaining work if it may run ``in_background``, beside the next epoch, and is worth it; any
+        one thread may do it.
         """
         if manifest.epoch > self._before:
             self.totals.add(manifest.counts)
-        waits = beside and self._can_wait(manifest)
+        waits = in_background and self._can_wait(manifest)
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
             rest()
-        gone = self._add(manifest)
+        dropped_entries = self._add(manifest)
         self._needed = self._followed.follow(manifest)
         self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
         if not self._forgets:
             self._forget_plans(manifest)
         if not self.keep:
-            self._forget(manifest, gone)
+            self._forget(manifest, dropped_entries)
         elif manifest.segments or manifest.shown_reports:
             self.kept.append(
                 PublishedEpoch(manifest.plan, manifest.segments, manifest.shown_reports)
@@ -288,9 +233,9 @@ class Publication:
         miss a named file.
         """
         if self.index is not None:
-            gone = self.index.add(manifest)
+            dropped_entries = self.index.add(manifest)
             self.checkpoint.indexed = self.index.newest
-            return gone
+            return dropped_entries
         if self._forgets and not manifest.previous_indexed_epoch:
             forget_index(self.checkpoint.root)
             self._forgets = False
@@ -356,13 +301,13 @@ class Publication:
             publish_batch(self.files[query.name], query, epoch, batch)
 
     def _batches(
-        self, manifest: Manifest, wanted: Container[str] | None = None
+        self, manifest: Manifest, query_names: Container[str] | None = None
     ) -> Iterator[tuple[int, QueryPlan, Batch]]:
         """Reads the results that are due, one batch a query."""
         return merge_epochs(
             (held.epoch, query, batch)
             for held in manifest.results_to_publish
-            for query, batch in self.read(held, wanted)
+            for query, batch in self.read(held, query_names)
         )
 
     def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
@@ -404,7 +349,7 @@ class Publication:
         reasons.
         """
         failures, self._failures = self._failures, {}
-        return failures if self.outgoing is None else failures | self.outgoing.take_failures()
+        return failures
 
     def _begin_states(self, manifest: Manifest) -> None:
         """Writes the files of states that are new, or belong to another query, under a new plan."""
@@ -435,14 +380,14 @@ class Publication:
             yield empty_batch(query, times)
 
     def read(
-        self, epoch: UnpublishedResults | PublishedEpoch, wanted: Container[str] | None = None
+        self, epoch: UnpublishedResults | PublishedEpoch, query_names: Container[str] | None = None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
         """Returns the batches of an epoch (None: of all queries), with the empty reports that are
         shown.
         """
         if epoch.segments or epoch.shown_reports:
             plan = self.checkpoint.load_plan(epoch.plan)
-            yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
+            yield from read_epoch(str(self.checkpoint.root), plan, epoch, query_names)
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
         inside = self.letters.absolute() == self.checkpoint.root
@@ -489,10 +434,11 @@ class Publication:
             self.checkpoint.forget_plans(plan)
             self.oldest_plan = plan
 
-    def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
+    def _forget(self, manifest: Manifest, dropped_entries: Sequence[Entry]) -> None:
         """Deletes data that no publication or query will read: segments older than held or
-        published ones or those of the previous epoch, and older letters. ``gone``: results that the
-        index has just given up. Nothing is deleted while an index of a previous run names it.
+        published ones or those of the previous epoch, and older letters. ``dropped_entries``:
+        results that the index has just given up. Nothing is deleted while an index of a previous
+        run names it.
         """
         if self._forgets:
             return
@@ -504,7 +450,7 @@ class Publication:
         if self.index is None or manifest.epoch % SWEEP == 0:
             self._forget_files("results", first)
         else:  # many existing files stay
-            whole = (entry for entry in gone if entry.epoch < first)
+            whole = (entry for entry in dropped_entries if entry.epoch < first)
             self.checkpoint.unlink(name for entry in whole for name in entry.segments)
 
     def _forget_files(self, folder: str, least: int) -> None:

@@ -35,9 +35,8 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.sinks import Sink
 from levada.connectors.sinks.file_sink import OWNER, Roll
-from levada.core.atomic_file import write_atomic
 from levada.core.checksummed_files import read_sealed, seal
-from levada.core.durable_files import replace_file
+from levada.core.durable_files import replace_file, write_atomic
 from levada.core.event_time import MIN
 from levada.core.query_model import Form
 from levada.errors import CheckpointError, SinkError, UsageError
@@ -135,9 +134,9 @@ class StateFiles:
         """
         relation = self._relations.get(query.name)
         if relation is None and (path := self._path(query)).exists():
-            kept = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
-            rows = pl.read_ipc(io.BytesIO(kept.rows))
-            relation = Relation(kept.since, kept.epoch, kept.report, rows)
+            stored = msgspec.msgpack.decode(read_sealed(path), type=RelationState)
+            rows = pl.read_ipc(io.BytesIO(stored.rows))
+            relation = Relation(stored.since, stored.epoch, stored.report, rows)
         return relation if relation is not None and relation.since == query.since else None
 
     def _check_known(self, query: QueryPlan) -> None:
@@ -151,8 +150,8 @@ class StateFiles:
     def _keep(self, query: QueryPlan, relation: Relation) -> None:
         data = io.BytesIO()
         relation.rows.write_ipc(data)
-        kept = RelationState(relation.since, relation.epoch, relation.report, data.getvalue())
-        replace_file(self._path(query), seal(msgspec.msgpack.encode(kept)))
+        stored = RelationState(relation.since, relation.epoch, relation.report, data.getvalue())
+        replace_file(self._path(query), seal(msgspec.msgpack.encode(stored)))
 
     def _path(self, query: QueryPlan) -> Path:
         assert self.checkpoint is not None, "the checkpoint is open when an epoch is published"
@@ -167,7 +166,7 @@ class StateFiles:
                 hint="Start again on the same checkpoint: the state is written anew.",
             )
         batch = _as_batch(query, relation)
-        made = contents(
+        content = contents(
             self.format,
             query.name,
             query.variables,
@@ -176,7 +175,7 @@ class StateFiles:
             terms=self.terms,
         )
         path = self.out / query.name / f"state.{self.format}"
-        for _, data in made:
+        for _, data in content:
             if not path.exists() or path.read_bytes() != data:
                 write_atomic(path, data)
 
@@ -298,14 +297,14 @@ def hold(
         manifest.waiting_results = waiting
 
 
-def is_due(held: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
+def is_due(unpublished: Sequence[UnpublishedResults], due: Due, wall: int) -> bool:
     """Whether to publish the held results now; also if the clock has gone back before their
     time.
     """
-    if not held:
+    if not unpublished:
         return False
-    age = wall - held[0].wall_ms
-    return age < 0 or due(sum(h.segment_bytes for h in held), age)
+    age = wall - unpublished[0].wall_ms
+    return age < 0 or due(sum(h.segment_bytes for h in unpublished), age)
 
 
 def oldest(manifest: Manifest) -> int:

@@ -89,8 +89,8 @@ def apply_steps(table: GroupTable, decided_steps: Collection[Step]) -> GroupTabl
         heavy.pop(step.group, None)
         if len(step.parts) > 1:
             heavy[step.group] = SplitKeyGroup(step.group, step.parts)
-    kept = tuple(heavy[group] for group in sorted(heavy))
-    return divide_groups(table, Division(kept, table.division.joins))
+    remaining = tuple(heavy[group] for group in sorted(heavy))
+    return divide_groups(table, Division(remaining, table.division.joins))
 
 
 def expected_seconds(

@@ -69,16 +69,16 @@ def load_of(done: Sequence[TaskOutcome], table: GroupTable) -> Load:
         seconds[d.partition] += d.seconds
         cpu[d.partition] += d.cpu_seconds
         rows[d.partition] += d.input_rows
-    counted = _sum([d.rows_by_group for d in stages], table.groups)
-    if counted is None:
+    row_counts = _sum([d.rows_by_group for d in stages], table.groups)
+    if row_counts is None:
         return Load(seconds, cpu, rows, None)
     joined = _sum([d.divisible_rows for d in stages], table.groups)
     if joined is not None:
         for h in table.division.heavy:  # its rows have arrived at each of these joins
             again = joined[h.group] - joined[h.group] // len(h.parts)
             joined[h.group] -= again
-            counted[h.group] -= again
-    return Load(seconds, cpu, rows, counted, joined)
+            row_counts[h.group] -= again
+    return Load(seconds, cpu, rows, row_counts, joined)
 
 
 def _sum(counts: Iterable[Counted | None], groups: int) -> Longs | None:
@@ -173,10 +173,10 @@ class Round:
         """Adds an epoch. ``span``: seconds since the start of the previous one; ``least``: the
         least interval (0: none).
         """
-        taken = self._work(load)
-        available = TOLERANCE * float(taken.mean()) if hurried else least or span
-        room = self._room(load, taken, available)
-        self.queue = np.clip(self.queue + taken - available, 0.0, room)
+        work = self._work(load)
+        available = TOLERANCE * float(work.mean()) if hurried else least or span
+        room = self._room(load, work, available)
+        self.queue = np.clip(self.queue + work - available, 0.0, room)
         self.loads.append(load)
         self.full.append(np.divide(self.queue, room, out=np.zeros_like(room), where=room > 0))
         self.spans.append((available, span, hurried))
@@ -188,11 +188,11 @@ class Round:
     def _work(self, load: Load) -> Doubles:
         return load.cpu if self.options.measure == Measure.CPU else load.seconds
 
-    def _room(self, load: Load, taken: Doubles, available: float) -> Doubles:
+    def _room(self, load: Load, work: Doubles, available: float) -> Doubles:
         """Returns the seconds of work that fill a buffer of each partition."""
         room = np.full(self.partitions, available)
         if self.options.buffer_rows:
-            np.divide(self.options.buffer_rows * taken, load.rows, out=room, where=load.rows > 0)
+            np.divide(self.options.buffer_rows * work, load.rows, out=room, where=load.rows > 0)
         return room
 
     def measure(self, epoch: int) -> Measured:

@@ -42,10 +42,10 @@ def degree(
     if not most:
         return now
     if wants_more(measured, kinds, options):
-        wanted = (
+        target = (
             2 * now if measured.hurried else max(_partitions_needed(measured, options), now + 1)
         )
-        return max(min(wanted, most), now)
+        return max(min(target, most), now)
     if measured.hurried or quiet < options.quiet:
         return now
     return min(max(_partitions_needed(measured, options), options.least_partitions), now)
@@ -61,8 +61,8 @@ def _partitions_needed(measured: Measured, options: BalanceOptions) -> int:
 
 def spread(table: GroupTable, weights: Doubles, parts: int) -> Ints:
     """Assigns each group to a partition, for another number of partitions."""
-    over = _fewer if parts < table.partitions else _groups_for_new
-    return over(table, weights, parts)
+    moves = _fewer if parts < table.partitions else _groups_for_new
+    return moves(table, weights, parts)
 
 
 def _fewer(table: GroupTable, weights: Doubles, parts: int) -> Ints:

@@ -79,16 +79,16 @@ def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:
     in runs of neighbours, of which there are few.
     """
     w = weights[order]
-    taken, at, left = [order[:0]], 0, amount
+    groups, at, left = [order[:0]], 0, amount
     while at < len(order):
         at += int(np.searchsorted(-w[at:], -left))  # the first that fits
         fits = int(np.searchsorted(np.cumsum(w[at:]), left, side="right"))
         if not fits:
             break
-        taken.append(order[at : at + fits])
+        groups.append(order[at : at + fits])
         left -= float(w[at : at + fits].sum())
         at += fits
-    return np.concatenate(taken)
+    return np.concatenate(groups)
 
 
 # Decides which partitions give groups to which: one move from each supplier to one consumer a
@@ -280,7 +280,7 @@ def _regroup(
 ) -> RebalanceDecision:
     """Changes the number of partitions. ``why``: the reason, if it is not their load."""
     new = table_of_partitions(spread(table, weights, parts), parts)
-    gone = int(np.count_nonzero(new.partition != table.partition))
+    moved_groups = int(np.count_nonzero(new.partition != table.partition))
     loads = np.bincount(new.partition, weights, minlength=parts)
     expected = ratio_of(loads.astype(np.float64))
     busy, time = float(measured.seconds.sum()), measured.available
@@ -294,7 +294,7 @@ def _regroup(
         GROW if more else SHRINK,
         -1,
         -1,
-        gone,
+        moved_groups,
         parts,
         _round(measured.ratio),
         _round(expected),

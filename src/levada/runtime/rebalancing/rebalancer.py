@@ -77,8 +77,8 @@ class Balancing:
         if 0 < cores < table.partitions:
             why = f"executors have left: {cores} cores are there"
             decision = resize(measured, table, self._options, cores, why)
-        elif self.wanted is not None and (asked := self.wanted(epoch, table.partitions)):
-            decision = resize(measured, table, self._options, *asked)
+        elif self.wanted is not None and (resizing := self.wanted(epoch, table.partitions)):
+            decision = resize(measured, table, self._options, *resizing)
         else:
             most = 0 if self.wanted is not None else cores or self._most
             decision = reorganize(measured, table, self._options, self._standing, most)

@@ -146,13 +146,13 @@ def _leave(folder: str) -> None:
     job: these have ended, or need theirs no more.
     """
     beside, number = os.path.dirname(folder), int(os.path.basename(folder))
-    gone = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
+    old_blobs = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
     with os.scandir(os.path.dirname(beside)) as others:
         for other in others:
             with suppress(FileNotFoundError):  # another task has removed it
                 if other.path != beside and time.time() - other.stat().st_mtime > OLD:
-                    gone.append(other.path)
-    for path in gone:
+                    old_blobs.append(other.path)
+    for path in old_blobs:
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -85,7 +85,7 @@ class ExecutorChecks:
         self, session: Any, executor: Executor, root: Path, read: Callable[[], Sequence[str]]
     ) -> None:
         self._session, self._executor, self._root, self._read = session, executor, root, read
-        self._asked = frozenset[str]()
+        self._responding = frozenset[str]()
         self._answer: Future[frozenset[str]] | None = None
 
     def __call__(self, there: Collection[str], *, wait: bool = False) -> frozenset[str]:
@@ -93,19 +93,19 @@ class ExecutorChecks:
         them.
         """
         answer = self._answer
-        if answer is not None and (wait or answer.done() or self._asked.isdisjoint(there)):
+        if answer is not None and (wait or answer.done() or self._responding.isdisjoint(there)):
             self._answer = None
-            self._asked = answer.result()
-        if not self._asked.issuperset(there):
-            if wait or self._asked.isdisjoint(there):
+            self._responding = answer.result()
+        if not self._responding.issuperset(there):
+            if wait or self._responding.isdisjoint(there):
                 self.ask()
             elif self._answer is None:
                 self._answer = self._begin()
-        return self._asked.intersection(there)
+        return self._responding.intersection(there)
 
     def ask(self) -> None:
         """Checks the present executors."""
-        self._asked = probe(self._session, self._executor, self._root, self._read())
+        self._responding = probe(self._session, self._executor, self._root, self._read())
 
     def _begin(self) -> Future[frozenset[str]]:
         """Checks executors in a thread of its own, for which the process does not wait when it
@@ -130,22 +130,22 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
     spark, sign = session.sparkContext, f".sign.{secrets.token_hex(8)}"
     (root / sign).write_bytes(b"")
     try:
-        asked, heard, silent = _executors(spark), set[str](), frozenset[str]()
-        failed = {name: _summary(spark, name)[1] for name in asked}
+        executors, heard, silent = _executors(spark), set[str](), frozenset[str]()
+        failed = {name: _summary(spark, name)[1] for name in executors}
         for _ in range(ROUNDS):
-            seen = DriverView(str(root.absolute()), sign, version(), _stamps(paths))
-            answers = _ask(executor, seen, 2 * max(spark.defaultParallelism, 1))
+            view = DriverView(str(root.absolute()), sign, version(), _stamps(paths))
+            answers = _ask(executor, view, 2 * max(spark.defaultParallelism, 1))
             heard |= {answer.executor for answer in answers}
             wrong = next((answer for answer in answers if answer.kind), None)
-            if wrong is not None and all(_is_there(*path) for path in seen.paths):
+            if wrong is not None and all(_is_there(*path) for path in view.paths):
                 raise KINDS[wrong.kind](wrong.message, hint=wrong.hint)
-            asked, before = _executors(spark), asked
+            executors, before = _executors(spark), executors
             # if no executor has reported
-            silent = frozenset[str]() if "" in heard else asked - heard
-            if wrong is None and asked and asked <= before and not silent:
+            silent = frozenset[str]() if "" in heard else executors - heard
+            if wrong is None and executors and executors <= before and not silent:
                 break
         _check_heard(spark, silent, failed)
-        return asked
+        return executors
     finally:
         (root / sign).unlink(missing_ok=True)
 
@@ -180,10 +180,10 @@ def _summary(spark: Any, name: str) -> tuple[str, int]:
         return "", 0
 
 
-def _ask(executor: Executor, seen: DriverView, tasks: int) -> list[Answer]:
+def _ask(executor: Executor, view: DriverView, tasks: int) -> list[Answer]:
     functions = (f"{HERE}:look", f"{HERE}:collect_answers")
     try:
-        outcomes = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
+        outcomes = executor.run(Job(msgspec.json.encode(view), [b""] * tasks, 1, 1, functions))
         return [
             answer for one in outcomes for answer in msgspec.json.decode(one, type=list[Answer])
         ]
@@ -220,20 +220,20 @@ def collect_answers(
     return [(OUTCOME, msgspec.json.encode(answers))]
 
 
-def _look(seen: DriverView, host: str) -> None:
+def _look(view: DriverView, host: str) -> None:
     """Checks this executor. Raises ``LevadaError``."""
-    if version() != seen.version:
+    if version() != view.version:
         raise EngineError(
-            f"The executor on {host} runs Levada {version()}, and the driver {seen.version}.",
+            f"The executor on {host} runs Levada {version()}, and the driver {view.version}.",
             hint="Install the same version on every host.",
         )
-    if not os.path.exists(os.path.join(seen.root, seen.sign)):
+    if not os.path.exists(os.path.join(view.root, view.sign)):
         raise CheckpointError(
-            f"The executor on {host} does not see the checkpoint {seen.root}.",
+            f"The executor on {host} does not see the checkpoint {view.root}.",
             hint=f"{SHARED} {OTHERS}",
         )
-    _write(seen, host)
-    for path, size, first in seen.paths:
+    _write(view, host)
+    for path, size, first in view.paths:
         if not _is_there(path, size, first):
             message = f"The executor on {host} does not see {path}, which the driver reads."
             raise SourceError(message, hint=SHARED)
@@ -246,14 +246,14 @@ def version() -> str:
     return f"{levada.__version__} (format {FORMAT})"
 
 
-def _write(seen: DriverView, host: str) -> None:
-    path = os.path.join(seen.root, f".sign.{secrets.token_hex(8)}")
+def _write(view: DriverView, host: str) -> None:
+    path = os.path.join(view.root, f".sign.{secrets.token_hex(8)}")
     try:
         with open(path, "xb"):
             os.unlink(path)
     except OSError as error:
         raise CheckpointError(
-            f"The executor on {host} cannot write to the checkpoint {seen.root}: {error.strerror}.",
+            f"The executor on {host} cannot write to the checkpoint {view.root}: {error.strerror}.",
             hint=OTHERS,
         ) from error
 

@@ -126,8 +126,8 @@ class Jvm:
         ``why``.
         """
         lines = self._log.read_bytes()[self._log_from :].decode(errors="replace").splitlines()
-        said = (line.strip(" .") for line in lines if line.strip())
-        complaint = next((line for line in said if not line.startswith("WARNING")), why)
+        messages = (line.strip(" .") for line in lines if line.strip())
+        complaint = next((line for line in messages if not line.startswith("WARNING")), why)
         return JavaError(f"Spark's JVM did not start: {complaint}.", hint=f"See {self._log}.")
 
 

@@ -93,15 +93,15 @@ def ping(session: SparkSession, *, expected: int = 0) -> NetworkMeasurement:
             f"{master} has {len(members)} executors, which are too many to compare each with each.",
             hint=f"Start Spark with {MAX_EXECUTORS} at most.",
         )
-    seen = pings.measure(members)
-    latency, bandwidth = matrices([m.name for m in members], seen)
-    assumed = dict.fromkeys(sentence for timed in seen.values() for sentence in timed.assumed)
+    timings = pings.measure(members)
+    latency, bandwidth = matrices([m.name for m in members], timings)
+    assumed = dict.fromkeys(sentence for timed in timings.values() for sentence in timed.assumed)
     return NetworkMeasurement(
-        members, latency, bandwidth, min(t.clock for t in seen.values()), tuple(assumed)
+        members, latency, bandwidth, min(t.clock for t in timings.values()), tuple(assumed)
     )
 
 
-def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Doubles]:
+def matrices(names: Sequence[str], timings: dict[str, Timed]) -> tuple[Doubles, Doubles]:
     """Returns latencies in ns and bandwidths in bytes/s, from row to column, from the readers'
     times.
     """
@@ -109,16 +109,16 @@ def matrices(names: Sequence[str], seen: dict[str, Timed]) -> tuple[Doubles, Dou
     latency, bandwidth = np.zeros((n, n)), np.zeros((n, n))
     for j, reader in enumerate(names):
         for i, sender in enumerate(names):
-            latency[i, j], bandwidth[i, j] = _figures(seen[reader].came[sender])
+            latency[i, j], bandwidth[i, j] = _figures(timings[reader].came[sender])
     np.fill_diagonal(latency, 0.0)
     return np.round(latency), bandwidth
 
 
-def _figures(came: Sequence[float]) -> tuple[float, float]:
+def _figures(arrivals: Sequence[float]) -> tuple[float, float]:
     """Returns the ns of a small blob and the bytes/s, from the arrival times of large blobs: the
     first, and two in each turn, of which the first follows the small ones.
     """
-    steps = np.diff(came)
+    steps = np.diff(arrivals)
     mixed, large = float(np.median(steps[0::2])), max(float(np.median(steps[1::2])), 1e-9)
     return max(mixed - large, 0.0) / SMALL_BLOBS_PER_TURN * 1e9, LARGE_BLOB_BYTES / large
 
@@ -151,19 +151,19 @@ class _Pings(SparkExecutor):
 
     def measure(self, members: Sequence[Member]) -> dict[str, Timed]:
         """Returns the measurements of each executor as the reader."""
-        seen: dict[str, Timed] = {}
+        timings: dict[str, Timed] = {}
         names = {member.name for member in members}
         for member in members:
             self._time_blobs(members, member)
         for _ in range(ROUNDS):
             for member in members:
-                if member.name not in seen:
+                if member.name not in timings:
                     timed = self._time_blobs(members, member)
                     if timed.came.keys() == names:
-                        seen[timed.executor] = timed
-            if seen.keys() == names:
-                return seen
-        missed = next(member for member in members if member.name not in seen)
+                        timings[timed.executor] = timed
+            if timings.keys() == names:
+                return timings
+        missed = next(member for member in members if member.name not in timings)
         raise EngineError(
             f"Executor {missed.name} on {missed.host} could not be measured: what should have run "
             "there ran elsewhere.",

@@ -62,11 +62,11 @@ class TimeTask:
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Result]:
         """Yields one outcome with the measurements."""
-        came: dict[str, list[float]] = {}
+        arrivals: dict[str, list[float]] = {}
         for record in records:
             if len(record) == LARGE_BLOB_BYTES:
-                came.setdefault(record[:_HEAD].decode().strip(), []).append(time.perf_counter())
-        yield msgspec.json.encode(Timed(executor_here(), *_clock(), came)), OUTCOME
+                arrivals.setdefault(record[:_HEAD].decode().strip(), []).append(time.perf_counter())
+        yield msgspec.json.encode(Timed(executor_here(), *_clock(), arrivals)), OUTCOME
 
 
 def _clock() -> tuple[float, tuple[str, ...]]:

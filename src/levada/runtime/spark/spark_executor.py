@@ -189,9 +189,11 @@ class SparkExecutor:
             return (), False
         cores = there = self._members.cores()
         if self.sight is not None:
-            seen = self.sight(there, wait=job.places is not None)
+            responding = self.sight(there, wait=job.places is not None)
             cores = {
-                executor: core_count for executor, core_count in there.items() if executor in seen
+                executor: core_count
+                for executor, core_count in there.items()
+                if executor in responding
             }
         homes = self.homes.assign(job.partitions, cores, one=job.fused)
         return tuple(self._members.location_of(executor) for executor in homes), len(cores) < len(
@@ -328,5 +330,5 @@ def cause(error: Exception) -> str:
         for line in lines
         if line.startswith(("Caused by: ", ": "))
     ]
-    said = raised[1:] or raised or lines[:1] or [type(error).__name__]
-    return _JAVA_CLASS.sub("", said[0])
+    messages = raised[1:] or raised or lines[:1] or [type(error).__name__]
+    return _JAVA_CLASS.sub("", messages[0])

@@ -69,8 +69,8 @@ def start_session(
         with _environment({"PYSPARK_PYTHON": sys.executable}), _sigint_kept():
             session = builder.getOrCreate()
     except (Py4JError, PySparkException) as error:
-        said = cause(error)
-        why = "its master does not answer." if GIVEN_UP in said else said
+        reason = cause(error)
+        why = "its master does not answer." if GIVEN_UP in reason else reason
         raise EngineError(
             f"Spark did not start on {master}: {why}", hint=f"See {scratch}/spark.log."
         ) from error

@@ -87,9 +87,9 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     bundled = _bundle(code_folder(environ))
     if bundled is not None:
         return bundled
-    seen = f" ({'; '.join(too_old)})" if too_old else ""
+    remark = f" ({'; '.join(too_old)})" if too_old else ""
     raise JavaError(
-        f"Spark needs Java {LEAST_VERSION} or later and none was found{seen}.",
+        f"Spark needs Java {LEAST_VERSION} or later and none was found{remark}.",
         hint=f"Install Java {LEAST_VERSION} and set JAVA_HOME, or run: pip install 'levada[java]'. "
         "Without Spark: --master none, in Python Engine(spark=False).",
     )
@@ -247,15 +247,15 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
 
 def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that Spark's launcher and JVM need in addition to the environment."""
-    wanted = {
+    variables = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **_worker_environment(environ),
     }
-    wanted["JAVA_HOME"] = str(find_java(environ).path)
+    variables["JAVA_HOME"] = str(find_java(environ).path)
     if shares_host(master):
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-    return wanted
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return variables
 
 
 def spark_home() -> Path:

@@ -49,9 +49,9 @@ def warm(executor: Executor) -> None:
 class SparkStart:
     """The start of a session of our own (``runtime.warmup_executor.ExecutorStartup``).
 
-    ``scratch`` is a local folder for Spark's files and its log. ``kept``: it is not in a temporary
-    checkpoint. ``read``: the paths that will be read. ``bound``: the processors of each place, if
-    tasks are bound to them.
+    ``scratch`` is a local folder for Spark's files and its log. ``lasting``: it is not in a
+    temporary checkpoint. ``read``: the paths that will be read. ``bound``: the processors of each
+    place, if tasks are bound to them.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class SparkStart:
         master: str,
         scratch: Path,
         *,
-        kept: bool,
+        lasting: bool,
         read: Callable[[], Sequence[str]],
         bound: Processors = (),
     ) -> None:
         self._bound = bound
-        self._master, self._scratch, self._read, self._kept = master, scratch, read, kept
+        self._master, self._scratch, self._read, self._lasting = master, scratch, read, lasting
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
         self._guard = threading.Lock()
@@ -98,7 +98,7 @@ class SparkStart:
 
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
         executor = SparkExecutor(session, bound=self._bound)
-        if self._kept and not shares_host(self._master):
+        if self._lasting and not shares_host(self._master):
             from levada.runtime.spark.executor_checks import ExecutorChecks
 
             executor.sight = sight = ExecutorChecks(
@@ -156,7 +156,7 @@ def start_late(
     master: str,
     scratch: Path,
     *,
-    kept: bool,
+    lasting: bool,
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
 ) -> WarmupExecutor:
@@ -164,7 +164,8 @@ def start_late(
     session (see ``SparkStart``).
     """
     late = WarmupExecutor(
-        SparkStart(master, scratch, kept=kept, read=read, bound=bound), here=shares_host(master)
+        SparkStart(master, scratch, lasting=lasting, read=read, bound=bound),
+        here=shares_host(master),
     )
     if has_session():
         late.await_warm()

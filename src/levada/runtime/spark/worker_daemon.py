@@ -52,14 +52,14 @@ def preload() -> None:
 def stdout_on_stderr() -> Iterator[None]:
     """Redirect output in the block to standard error, also that of native code."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved_stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved_stdout, 1)
+        os.close(saved_stdout)
 
 
 def main() -> None:

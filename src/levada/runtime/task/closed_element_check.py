@@ -44,8 +44,8 @@ def subjects_of(
     """Returns the subjects of the elements that count: slot 0, their time, and their place: the
     path (``file``) and the byte (``m0``).
     """
-    kept = elements.keep.nonzero()[0]
-    first = kept[_first_rows(subjects[kept])]
+    rows = elements.keep.nonzero()[0]
+    first = rows[_first_rows(subjects[rows])]
     path = pa.array([reference.path], pa.large_string())
     x, _ = identify(path, pool.seed)
     # 64 bits identify one of few files, and each subject stores them

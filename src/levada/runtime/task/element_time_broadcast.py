@@ -28,20 +28,20 @@ COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies from which o
 IN_FILES = "times"  # the key for file names in a blob's head
 
 
-class Times:
+class BroadcastTimes:
     """The event times in a task, by stream: its own or those in blobs (``add``), and files of other
     tasks (``hear``).
     """
 
     def __init__(self, context: EpochContext) -> None:
         self._context = context
-        self._seen: dict[int, list[Frame]] = {}
+        self._frames: dict[int, list[Frame]] = {}
         self._files: list[str] = []
         self._read: list[Mapping[str, Frame]] | None = None
 
     def add(self, stream: int, frame: Frame) -> None:
         """Adds times of a stream."""
-        self._seen.setdefault(stream, []).append(frame)
+        self._frames.setdefault(stream, []).append(frame)
 
     def hear(self, meta: Mapping[str, Any]) -> None:
         """Adds the files that the head of a blob names."""
@@ -53,33 +53,33 @@ class Times:
             self._read = [state_files.map_(self._context.root, f)[0] for f in self._files]
         name = FrameAddress(FrameKind.TIMES, stream).name
         return [
-            *self._seen.get(stream, ()),
+            *self._frames.get(stream, ()),
             *(parts[name] for parts in self._read if name in parts),
         ]
 
     def write_apart(self) -> list[str]:
         """Writes the task's own times to a file if copies would be large; returns its name."""
-        frames = _merge(self._seen)
+        frames = _merge(self._frames)
         size = sum(column.nbytes for f in frames.values() for column in f.columns.values())
         if size * (self._context.partitions - 1) < COPIED:
             return []
         name = state_files.write(
             self._context.root, "side", f"{self._context.epoch}-times", checked_parts(frames)
         )
-        self._seen, self._files = {}, [*self._files, name]
+        self._frames, self._files = {}, [*self._files, name]
         return [name]
 
     def sent_frames(self, stage: int) -> tuple[dict[str, Frame], list[str]]:
         """Returns the frames and file names that blobs carry for stages after this one."""
-        wanted = _listed_behind(self._context.plan, stage)
-        frames = _merge({i: parts for i, parts in self._seen.items() if i in wanted})
-        return frames, self._files if wanted else []
+        listed_streams = _listed_behind(self._context.plan, stage)
+        frames = _merge({i: parts for i, parts in self._frames.items() if i in listed_streams})
+        return frames, self._files if listed_streams else []
 
 
-def _merge(seen: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
+def _merge(frames_by_stream: Mapping[int, Sequence[Frame]]) -> dict[str, Frame]:
     return {
         FrameAddress(FrameKind.TIMES, i).name: element_times.concat_times(parts)
-        for i, parts in seen.items()
+        for i, parts in frames_by_stream.items()
     }
 
 
@@ -100,5 +100,5 @@ def _listed_behind(plan: str, stage: int) -> frozenset[int]:
 def _listed_streams(plan: Plan, stage: int) -> dict[int, bool]:
     listed = [n for n in plan.nodes.values() if n.step.needs_reports and n.stage > stage]
     schedules = {d for n in listed for d in n.schedules.distinct}
-    counted = element_times.counted_streams(schedules)
-    return {i: i in counted for d in schedules for i in d.streams}
+    counted_streams = element_times.counted_streams(schedules)
+    return {i: i in counted_streams for d in schedules for i in d.streams}

@@ -61,7 +61,7 @@ from levada.plan.execution.splittable_joins import Copies
 from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import CHECKS, Counter
 from levada.runtime.placement.send_graph import AT, FROM
-from levada.runtime.task.element_time_broadcast import IN_FILES, Times
+from levada.runtime.task.element_time_broadcast import IN_FILES, BroadcastTimes
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
 
 NOBODY = frozenset[int]()
@@ -269,8 +269,8 @@ class Exchange:
             to = FrameAddress(FrameKind.ROWS, consumer.node, consumer.input)
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
-            counted = self.counter is not None and col.PLACE in frame
-            self._put_panes(consumer, panes, mark_one_group(target, frame) if counted else None)
+            has_counts = self.counter is not None and col.PLACE in frame
+            self._put_panes(consumer, panes, mark_one_group(target, frame) if has_counts else None)
 
     def _to_all(self, to: FrameAddress, frame: Frame) -> None:
         """Sends all rows to each partition; they have no group, and count for none."""
@@ -284,10 +284,12 @@ class Exchange:
         """
         to = FrameAddress(FrameKind.ROWS, consumer.node, consumer.input)
         if self.context.partitions > 1 and not slots:
-            made = combine_locally(self.plan.nodes[consumer.node], consumer.input, frame, self.pool)
-            if made is not None:
-                frame = made.frame
-                to = FrameAddress(FrameKind.PANES, consumer.node) if made.folded else to
+            combined = combine_locally(
+                self.plan.nodes[consumer.node], consumer.input, frame, self.pool
+            )
+            if combined is not None:
+                frame = combined.frame
+                to = FrameAddress(FrameKind.PANES, consumer.node) if combined.folded else to
         self._scatter(to, frame, slots, consumer.node)
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
@@ -360,13 +362,13 @@ class Exchange:
         controls: Sequence[SourceReport],
         done: Sequence[TaskOutcome],
         source: int,
-        times: Times,
+        times: BroadcastTimes,
     ) -> list[tuple[int, AnyBlob]]:
         """Returns one blob per target. The outcomes of earlier stages go to one target, the
         controls once from source 0, and the fingerprint of the task's inputs (its outcome is the
         last one) to all.
         """
-        seen, files = times.sent_frames(self.stage) if source == 0 else ({}, [])
+        time_frames, files = times.sent_frames(self.stage) if source == 0 else ({}, [])
         out = list[tuple[int, AnyBlob]]()
         for target in range(self.context.partitions):
             meta: dict[str, Any] = {
@@ -382,7 +384,7 @@ class Exchange:
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames)
             texts = terms.frames("terms") if len(terms) else {}
-            blob = Parcel({**named, **texts, **seen}, meta)
+            blob = Parcel({**named, **texts, **time_frames}, meta)
             # the bytes of a packed blob are counted
             out.append((target, bytes(blob) if self.context.tells_places else blob))
         return out

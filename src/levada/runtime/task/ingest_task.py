@@ -12,7 +12,8 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -45,17 +46,17 @@ from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.subject_descriptions import describe_subjects
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
-from levada.connectors.ingest.unreadable_messages import read_apart
-from levada.connectors.sources.file_errors import FileFaults
+from levada.connectors.sources.file_errors import FileFaults, is_of_data, reason
 from levada.connectors.sources.message_headers import MessageHeaders
 from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import CsvChunk, JsonChunk
 from levada.connectors.sources.source_reader import FromOutside, SplitContent, headers_of, read
 from levada.connectors.sources.splits import AnyReference, DerivedSplit, FileSplit, Measured
-from levada.core.array_types import Bools, Bytes
+from levada.core.array_types import Bools, Bytes, Longs
 from levada.core.event_time import MAX, MIN
 from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame
-from levada.errors import FileFault, SourceError
+from levada.errors import FileFault, LevadaError, SourceError
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.matching.scan_rows import constants, match_, scan
@@ -71,9 +72,9 @@ from levada.plan.execution.query_charges import find_heaviest_query
 from levada.plan.execution.sharing_demand import sharing_demand_of
 from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.task_graph import STATIC
-from levada.runtime.task import gather_static
+from levada.runtime.task import static_rows
 from levada.runtime.task.closed_element_check import subjects_of
-from levada.runtime.task.element_time_broadcast import Times, listed_streams
+from levada.runtime.task.element_time_broadcast import BroadcastTimes, listed_streams
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.static_reader import StaticPart, StaticReader
@@ -127,26 +128,26 @@ def count_accounted(
     """Counts the elements of the reference with a known fate. ``messages``: the number of messages
     of the reference, if it has messages.
     """
-    counted = reference.elements
-    kept = content.n if isinstance(content, Tuples) else content.elements
-    explained = kept + len(content.late) + len(content.dead) - content.alone + content.cut
+    elements = reference.elements
+    accepted = content.n if isinstance(content, Tuples) else content.elements
+    explained = accepted + len(content.late) + len(content.dead) - content.alone + content.cut
     if messages is not None:  # offsets without one are not missing
         lines = config.element == "line"
-        return counted if lines else counted - messages + explained + content.blank
+        return elements if lines else elements - messages + explained + content.blank
     guessed = config.documents and config.element != "document"
     if guessed or reference.format == DERIVED:
-        return counted
+        return elements
     if config.element == "document" and not explained and not content.dead:
-        return counted  # without a statement it is no element
+        return elements  # without a statement it is no element
     if config.element != "line":
-        explained += min(max(counted - explained, 0), content.alone)
+        explained += min(max(elements - explained, 0), content.alone)
     return explained
 
 
 def apply_message_headers(
     content: Elements | Tuples,
     messages: Messages | None,
-    beside: MessageHeaders,
+    headers: MessageHeaders,
     *,
     wall: int,
     ahead: int,
@@ -154,12 +155,12 @@ def apply_message_headers(
     """Adds unreadable offsets and headers to the dead letters. Returns the watermark that the
     producer declares (MIN: none), if it is at most ``ahead`` of the clock.
     """
-    for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
-        content.dead.append(Dead(offset, reason, ""))
-    if beside.complete > wall + ahead:
-        content.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
+    for offset, cause in (*(messages.lost if messages is not None else ()), *headers.wrong):
+        content.dead.append(Dead(offset, cause, ""))
+    if headers.complete > wall + ahead:
+        content.dead.append(Dead(headers.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
         return MIN
-    return beside.complete
+    return headers.complete
 
 
 # Reads the results of a query as the triples of a derived stream: the part of tasks.
@@ -249,7 +250,7 @@ class IntakeTask:
         self.env = OperatorContext.for_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[SourceReport] = []
-        self.times = Times(context)
+        self.times = BroadcastTimes(context)
         self.side: dict[str, list[dict[str, Any]]] = {}
         self.static = StaticReader(context.root, context.epoch, context.seed)
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
@@ -289,7 +290,7 @@ class IntakeTask:
         if payload.static:
             self._static(payload.static)
         if payload.gathered:
-            for node, frame in gather_static.read(
+            for node, frame in static_rows.read_gathered(
                 self.context, self.plan, self.pool, payload.gathered
             ):
                 self.pool.spent.rows += frame.n
@@ -545,12 +546,12 @@ class IntakeTask:
     def _see_tuples(self, stream: int, tuples: Tuples) -> None:
         listed = listed_streams(self.context.plan)
         if stream in listed:
-            seen = (
+            times = (
                 element_times.occurrences(tuples.ts)
                 if listed[stream]
                 else element_times.times(tuples.times)
             )
-            self.times.add(stream, seen)
+            self.times.add(stream, times)
 
     def _write_letters(
         self,
@@ -598,11 +599,11 @@ def _digest(reference: FileSplit) -> str:
 
 
 def _rows(
-    config: StreamConfig, came: SplitContent, bounds: dict[str, int]
+    config: StreamConfig, content: SplitContent, bounds: dict[str, int]
 ) -> tuple[FileSplit, Messages | None, Tuples]:
-    assert came.rows is not None, "a table has rows"
-    tuples = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
-    return came.reference, came.messages, tuples
+    assert content.rows is not None, "a table has rows"
+    tuples = tuples_of(content.rows, config, content.reference, messages=content.messages, **bounds)
+    return content.reference, content.messages, tuples
 
 
 def _first_nodes(plan: Plan, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
@@ -638,3 +639,78 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 def _of_stream(node: PlanNode, name: str) -> Bools:
     """Returns a mask of the members of a node that read a stream."""
     return np.array([streams == (name,) for streams in node.members.each_stream()], np.bool_)
+
+
+# Isolates messages that make a reader raise, for any reason: each is one dead letter, and the
+# others are read.
+#
+# A reader takes the messages of a spool file, or of a range of offsets, at once. If it raises, they
+# are tried by halves. A message that raises alone is blank in the second try, with its fault in the
+# metadata. Cost: nothing without an error; else log2(messages) readings for each such message.
+
+
+_T = TypeVar("_T")
+
+
+def read_apart(read: Callable[[], SplitContent], work: Callable[[SplitContent], _T]) -> _T:
+    """Returns the result of ``work`` on the output of ``read``, which is called again after a
+    fault, since ``work`` may modify that output.
+    """
+    content = read()
+    try:
+        return work(content)
+    except BaseException as error:
+        if content.messages is None or not _is_of_message(error):
+            raise
+        content = read()
+        faults = _faults(content, work, 0, len(content.messages or ()))
+        if not faults:
+            raise
+    return work(_blank(content, faults))
+
+
+def _is_of_message(error: BaseException) -> bool:
+    return is_of_data(error) and not isinstance(error, LevadaError)
+
+
+def _faults(
+    content: SplitContent, work: Callable[[SplitContent], _T], low: int, high: int
+) -> dict[int, str]:
+    """Returns the reasons why messages of ``low:high`` raise, each alone."""
+    if low == high:
+        return {}
+    assert content.messages is not None, "it is made of messages"
+    others = dict.fromkeys((*range(low), *range(high, len(content.messages))), "")
+    try:
+        work(_blank(content, others))
+    except BaseException as error:
+        if not _is_of_message(error):
+            raise
+        if high - low == 1:
+            return {low: f"it cannot be read: {reason(error)}"}
+    else:
+        return {}
+    middle = (low + high) // 2
+    return _faults(content, work, low, middle) | _faults(content, work, middle, high)
+
+
+def _blank(content: SplitContent, faults: Mapping[int, str]) -> SplitContent:
+    """Returns a copy in which these messages have no text, with their faults in the metadata."""
+    messages, data = content.messages, content.text
+    assert messages is not None and data is not None, "it is made of messages"
+    inside = np.ones(len(data), np.bool_)
+    size = np.diff(messages.starts)
+    formats = list(messages.beside.formats or [""] * len(messages))
+    for k in faults:
+        inside[messages.starts[k] : messages.starts[k + 1] - 1] = False
+        size[k], formats[k] = 1, "nt"  # a format without text
+    text: Bytes = data[inside]
+    starts: Longs = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+    wrong = [(int(messages.offsets[k]), why) for k, why in faults.items() if why]
+    said = replace(messages.beside, formats=formats, wrong=[*messages.beside.wrong, *wrong])
+    blank: Messages = replace(messages, starts=starts, beside=said)
+    rows = content.rows
+    if isinstance(rows, CsvChunk | JsonChunk):
+        rows = replace(rows, data=text)
+    reference = msgspec.structs.replace(content.reference, stop=content.reference.start + len(text))
+    return SplitContent(text, rows, reference, blank)

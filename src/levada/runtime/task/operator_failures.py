@@ -22,8 +22,8 @@ def as_failure(error: BaseException, node: int = -1) -> EvaluationError | None:
         return None
     text = " ".join(str(error).split())
     text = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}.."
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return EvaluationError(said, node=node, place=place_of(error))
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return EvaluationError(message, node=node, place=place_of(error))
 
 
 def raise_failure(error: BaseException, node: int = -1) -> NoReturn:

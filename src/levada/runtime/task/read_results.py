@@ -26,18 +26,18 @@ class Results(Protocol):
 
 
 def read_epoch(
-    root: str, plan: Plan, epoch: Results, wanted: Container[str] | None = None
+    root: str, plan: Plan, epoch: Results, query_names: Container[str] | None = None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
-    """Yields the decoded batches of an epoch of this plan, of all queries or of the ``wanted``
-    ones, with the empty reports that are shown.
+    """Yields the decoded batches of an epoch of this plan, of all queries or of ``query_names``,
+    with the empty reports that are shown.
     """
     left = {
         name: times
         for name, times in epoch.shown_reports.items()
-        if name in plan.queries and (wanted is None or name in wanted)
+        if name in plan.queries and (query_names is None or name in query_names)
     }
     for query, batch in batches(
-        plan, epoch.segments, lambda name: state_files.map_(root, name), wanted
+        plan, epoch.segments, lambda name: state_files.map_(root, name), query_names
     ):
         yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
     for name, times in left.items():

@@ -71,15 +71,15 @@ class BufferedReports:
     def take(self, step: ReportBatch, closing: Collection[int], inputs: Inputs) -> Partials:
         """Adds the rows of the step to ``inputs``, and returns its partials."""
         for (node, at), rows in self.rows.items():
-            made = step.is_made(rows, closing=node in closing)
-            if made.any():
-                inputs[node, at] = [rows.where(made)]
-            self.rows[node, at] = rows.where(~made)
+            is_made = step.is_made(rows, closing=node in closing)
+            if is_made.any():
+                inputs[node, at] = [rows.where(is_made)]
+            self.rows[node, at] = rows.where(~is_made)
         taken_partials = {}
         for node, partials in self.partials.items():
-            made = step.is_made(partials, closing=node in closing)
-            taken_partials[node] = [partials.where(made)]
-            self.partials[node] = partials.where(~made)
+            is_made = step.is_made(partials, closing=node in closing)
+            taken_partials[node] = [partials.where(is_made)]
+            self.partials[node] = partials.where(~is_made)
         return taken_partials
 
 
@@ -122,10 +122,10 @@ def _last_step(nodes: Sequence[PlanNode], env: OperatorContext) -> int:
     endless = [n for n in nodes if _never_empties(n)]
     streams = {i for n in endless for some in n.schedules.distinct for i in some.streams}
     progress = env.progress
-    over = progress.new >= MAX
-    over = over if progress.ended is None else over | progress.ended
-    seen = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
-    return min((int(ts[-1]) if len(ts) else MIN for ts in seen), default=MAX)
+    has_ended = progress.new >= MAX
+    has_ended = has_ended if progress.ended is None else has_ended | progress.ended
+    times = [env.element_times.get(i, NOTHING).ts for i in streams if has_ended[i]]
+    return min((int(ts[-1]) if len(ts) else MIN for ts in times), default=MAX)
 
 
 def _never_empties(node: PlanNode) -> bool:
@@ -152,7 +152,7 @@ def _pairs(node: Expands, new: Sequence[Frame], env: OperatorContext) -> tuple[T
     step, state = node.step, env.state
     rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
     # each row begins and ends to count
-    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())
+    instants = 2 * sum(len(element_times.ts) for element_times in env.element_times.values())
     if not step.enumerated or not step.kinds or rows * instants <= MOST_PAIRS:
         return None
     calendar = env.calendar(node, step.kinds)
@@ -175,8 +175,8 @@ def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, T
     """Returns the member and instant at which each row begins to count, or ends; with signed
     weights.
     """
-    if (kept := node.as_step(s.Standing)) is not None:
-        return results_at_reports.pending_changes(kept, state, new)
+    if (standing := node.as_step(s.Standing)) is not None:
+        return results_at_reports.pending_changes(standing, state, new)
     op, begin, end = report.pending_intervals(cast("PlanNode[s.Report]", node), state, new)
     one = np.ones(len(op), np.int64)
     return np.tile(op, 2), np.concatenate([begin, end]), np.concatenate([one, -one])

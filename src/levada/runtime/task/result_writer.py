@@ -27,9 +27,8 @@ from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.reporting.due_reports import drop_unreported
-from levada.operators.reporting.result_size import as_solutions
 from levada.operators.reporting.shared_result_cells import same_of, without_cells
-from levada.operators.row_limit import attribute_to_query, check_reports
+from levada.operators.row_limit import as_solutions, attribute_to_query, check_reports
 from levada.operators.state.checksummed_frames import checked_parts
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.shared_results import add_shared_rows
@@ -230,16 +229,16 @@ def _of_all(
     starts = starts_segment(whole["op"])
     if not list_reports and starts.all():
         return whole, reports
-    made = add_shared_rows(reports, same, members)
+    rows = add_shared_rows(reports, same, members)
     if not starts.all():
         first = starts.nonzero()[0]
-        r = np.ascontiguousarray(made["r"]).view(np.uint64)
-        _, each = group(made["op"].astype(np.uint64), r)
-        made = made.take(np.sort(each))
+        r = np.ascontiguousarray(rows["r"]).view(np.uint64)
+        _, each = group(rows["op"].astype(np.uint64), r)
+        rows = rows.take(np.sort(each))
         whole = whole.take(first).with_(
             n=np.add.reduceat(whole["n"], first),
             least=np.minimum.reduceat(whole["least"], first),
             most=np.maximum.reduceat(whole["most"], first),
-            reports=np.bincount(made["op"])[whole["op"][first]],
+            reports=np.bincount(rows["op"])[whole["op"][first]],
         )
-    return whole, made
+    return whole, rows

@@ -8,17 +8,17 @@ without new rows and without a due report are skipped.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.checkpoint import file_delta, state_files
+from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import (
     ROWS,
     EpochContext,
@@ -31,11 +31,14 @@ from levada.checkpoint.epoch_context import (
 from levada.checkpoint.executor_affinity import executor_here
 from levada.checkpoint.state_files import open_state
 from levada.core import column_names as col
-from levada.core.event_time import MAX, MIN, WindowKind
+from levada.core.array_types import Longs
+from levada.core.event_time import MAX, MIN, Times, WindowKind
 from levada.core.expression_budget import ExpressionBudget
 from levada.core.frame import Frame, concat, unpack
 from levada.core.frozen import frozen
-from levada.errors import ExcessError
+from levada.core.member_columns import values_of_members
+from levada.core.query_limits import Memory
+from levada.errors import ExcessError, OverMemoryError
 from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.aggregation.panes import at_once, is_folded
@@ -46,14 +49,15 @@ from levada.operators.reporting.due_reports import shown_within
 from levada.operators.row_limit import attribute_to_query
 from levada.operators.state import term_retention
 from levada.operators.state.element_time_log import KeptTimes
-from levada.operators.state.state_parts import State
+from levada.operators.state.ordered_buffer import OrderedBuffer, order_by
+from levada.operators.state.state_parts import ALIKE, State
 from levada.operators.state_accounting import count_state_rows
 from levada.operators.windowing import element_times
 from levada.operators.windowing.element_times import EventTimes
 from levada.operators.windowing.report_times import WatermarkProgress, only_closes
 from levada.operators.windowing.window_intervals import latest_end, outer
 from levada.plan.execution import steps as s
-from levada.plan.execution.joins import drop_replicated_inputs
+from levada.plan.execution.joins import drop_replicated_inputs, is_alike
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.query_charges import find_heaviest_query
 from levada.plan.execution.report_schedules import Families, Schedule
@@ -64,11 +68,10 @@ from levada.runtime.executor import AnyBlob
 from levada.runtime.placement.key_group_counters import Counter
 from levada.runtime.placement.send_graph import ReceivedCounts
 from levada.runtime.placement.task_graph import task
-from levada.runtime.task import closed_element_check, watermark_buffer
-from levada.runtime.task.element_time_broadcast import Times
+from levada.runtime.task import closed_element_check
+from levada.runtime.task.element_time_broadcast import BroadcastTimes
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.frame_addresses import FrameAddress, FrameKind
-from levada.runtime.task.memory_meter import MemoryMeter
 from levada.runtime.task.operator_failures import raise_failure
 from levada.runtime.task.report_batches import BufferedReports, Expands, expanding, in_steps
 from levada.runtime.task.result_writer import Results
@@ -182,7 +185,7 @@ class StageTask:
         self.partials: dict[int, list[Frame]] = {}  # panes folded at their senders, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls, self.done, self.heard = list[SourceReport](), list[TaskOutcome](), set[str]()
-        self.times = Times(context)
+        self.times = BroadcastTimes(context)
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
         self.held = MemoryMeter(self.context.memory)
@@ -190,7 +193,7 @@ class StageTask:
         self.arrivals = ReceivedCounts()
         # for each node: CPU seconds, and its input rows
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
-        self.made: list[tuple[Terms, int]] = []
+        self.new_terms: list[tuple[Terms, int]] = []
         self.given_rows: Counter | None = None
         if context.load_detail == ROWS:
             self.given_rows = Counter(len(load_groups(context.group_table_file).partition))
@@ -209,16 +212,18 @@ class StageTask:
         if self.context.is_first_epoch:
             self._forget_removed()
         arrived = self._receive(blobs)
-        came = sum([frame.n for frame in chain(*self.inputs.values(), *self.partials.values())])
+        input_rows = sum(
+            [frame.n for frame in chain(*self.inputs.values(), *self.partials.values())]
+        )
         read = sum([control.elements for control in self.controls])
-        self.pool.spent.rows = max(came, read)
+        self.pool.spent.rows = max(input_rows, read)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progress()
         self.env = self._env()
         ends = closed_element_check.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
-        watermark_buffer.release(self.plan, self.inputs, self.state, self.progress.new)
+        release_rows(self.plan, self.inputs, self.state, self.progress.new)
         waiting = [*chain(*self.inputs.values(), *self.partials.values())]
         self.held.begin(waiting, self.progress, self.plan.read_stream_numbers)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
@@ -267,16 +272,23 @@ class StageTask:
         for i, step in enumerate(steps):
             partials = self.partials if i == 0 else {}  # of panes: the first step takes them
             partials.update(arrived.take(step, self.nodes.closing, self.inputs))
-            before = self.pool.table_count, len(self.made)
+            before = self.pool.table_count, len(self.new_terms)
             self.env = replace(env, progress=step.progress, partials=partials)
             self._evaluate(nodes, exchange)
             self._release(*before, exchange)
 
-    def _release(self, tables: int, made: int, exchange: Exchange) -> None:
+    def _release(self, tables: int, term_count: int, exchange: Exchange) -> None:
         """Releases the texts of a step that no output or remembered row shows."""
-        kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
-        wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
-        self.pool.release(tables, wanted)
+        waiting_terms = [
+            *report_buffer.new_terms(self.state),
+            *(terms for terms, _ in self.new_terms[term_count:]),
+        ]
+        identities = [
+            *self.results.fresh(),
+            *exchange.fresh(),
+            *((t.x, t.y) for t in waiting_terms),
+        ]
+        self.pool.release(tables, identities)
 
     def _env(self) -> OperatorContext:
         """Returns the context of this task's operators."""
@@ -376,50 +388,50 @@ class StageTask:
         """Keeps terms as long as the rows that they arrived with, or were computed for (report rows
         are gone by then).
         """
-        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
-        if not (kept or self.state.pieces(term_retention.KEY)):
+        retained = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.new_terms)]
+        if not (retained or self.state.pieces(term_retention.KEY)):
             return
         old = self.progress.old[self.plan.read_stream_numbers]
         horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
-        dead = max([self.dead, *(d for _, d in self.made)])
+        dead = max([self.dead, *(d for _, d in self.new_terms)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
-        term_retention.insert(self.state, Terms.merge(kept), dead, horizon)
+        term_retention.insert(self.state, Terms.merge(retained), dead, horizon)
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts that a node has made for rows with event times, while these can count."""
-        made = node.step.makes(len(node.layout.slots))
-        if not len(made) or node.layout.report or not frame.n:
+        new_slots = node.step.makes(len(node.layout.slots))
+        if not len(new_slots) or node.layout.report or not frame.n:
             return
-        if pairs := list(text_identities(frame, node.layout, made)):
+        if pairs := list(text_identities(frame, node.layout, new_slots)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
-            self.made += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
+            self.new_terms += [(self.pool.pick_charged(x, y, node.id), dead) for x, y in pairs]
 
     def _element_times(self) -> dict[int, EventTimes]:
         """Returns the distinct event times of all released elements, for nodes with listed
         reports.
         """
         of_families = [d for d, _, _ in self.nodes.families.parts]
-        counted = element_times.counted_streams(of_families)
+        counted_streams = element_times.counted_streams(of_families)
         known: dict[int, EventTimes] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             fresh, w = self.times.frames_of(i), int(self.progress.new[i])
-            times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
+            times = KeptTimes(self.state, f"times.{i}", fresh, w, with_counts=i in counted_streams)
             known[i] = times.seen
             if fresh or self.progress.has_moved:
                 times.keep(self._matter(i, times.seen))
         return known
 
-    def _matter(self, stream: int, seen: EventTimes) -> npt.NDArray[np.bool_]:
+    def _matter(self, stream: int, times: EventTimes) -> npt.NDArray[np.bool_]:
         """Returns a mask of the times of a stream that still matter to listed reports."""
         horizon = int(self.progress.new[self.plan.read_stream_numbers].min(initial=MAX))
-        keep = np.zeros(len(seen.ts), bool)
-        for number in np.unique(self.nodes.families.first_equal({stream: seen.ts})).tolist():
+        keep = np.zeros(len(times.ts), bool)
+        for number in np.unique(self.nodes.families.first_equal({stream: times.ts})).tolist():
             schedule = self.nodes.schedules[number]
             stream_windows = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
             keep |= element_times.retain(
-                seen, stream_windows, schedule.start, horizon, schedule.show_empty
+                times, stream_windows, schedule.start, horizon, schedule.show_empty
             )
         return keep
 
@@ -438,19 +450,19 @@ class StageTask:
         self.touched += rows
         self.held.give(received)
         if self.given_rows is not None:
-            counted = drop_replicated_inputs(node.step, frames, received)
+            distinct_inputs = drop_replicated_inputs(node.step, frames, received)
             self.given_rows.count_given(
-                counted, joins=node.id in find_divisible_joins(self.plan).joins
+                distinct_inputs, joins=node.id in find_divisible_joins(self.plan).joins
             )
-        made = self._output_of(node, frames)
-        first = next(made, None)
+        output = self._output_of(node, frames)
+        first = next(output, None)
         if first is None:
             return
-        second = next(made, None)
+        second = next(output, None)
         if second is None:
             self._pass(node, first, exchange)
         else:
-            for out in chain((first, second), made):
+            for out in chain((first, second), output):
                 self._pass(node, out, exchange, fold_at_once=True)
 
     def _output_of(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
@@ -523,9 +535,7 @@ class StageTask:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             file = state_files.write(self.context.root, "state", stem, self.state.finish())
         state_files.delete(self.context.root, self.state.unlisted_files())
-        self.opened.keep(
-            file_delta.tell(done, self.state, file, whole=self.context.reports_all_files)
-        )
+        self.opened.keep(report_files(done, self.state, file, whole=self.context.reports_all_files))
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.result_bytes = self.results.sizes
         done.cpu_by_node, done.rows_by_node, done.relaxed_joins = (
@@ -546,3 +556,214 @@ class StageTask:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)
         controls = self.controls if self.partition == 0 else []
         return [(-1, msgspec.json.encode({"controls": controls, "done": [*self.done, done]}))]
+
+
+# Measures the bytes of rows in a task, if ``--memory`` bounds them.
+#
+# Counted are rows that wait for operators, and the output of operators: columns of frames, in the
+# task's own memory or in a received blob. The other memory of operators is in proportion to that.
+# So a task may hold a sixth of its memory (``Memory.most``). A task with more raises
+# ``OverMemoryError`` before the system ends it.
+#
+# Cost: a look at each frame that waits, and at each output frame; nothing without a bound.
+
+
+class MemoryMeter:
+    """The present bytes of a task and their ``peak``. ``low``, ``high``: the range of event times
+    of its rows.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.peak, self.low, self.high, self.input_bytes = 0, 0, 0, 0
+
+    def begin(self, frames: Sequence[Frame], progress: WatermarkProgress, heard: Longs) -> None:
+        """Measures the rows at the beginning of an epoch. Raises ``OverMemoryError``.
+
+        ``progress``: the watermarks of streams, of which ``heard`` are read. A smaller epoch ends
+        between those before and after this one; rows of joins may have older times.
+        """
+        if self.memory.bytes:
+            self.low, self.high = _span(frames, progress.old[heard], progress.new[heard])
+            self.see(frames, 0, "what it was sent")
+
+    def give(self, frames: Iterable[Frame]) -> None:
+        """Notes the input of a node, which no longer waits and is held until the node is done."""
+        self.input_bytes = _bytes(frames) if self.memory.bytes else 0
+
+    def see(self, frames: Iterable[Frame], other_bytes: int, whose: str) -> None:
+        """Measures the present bytes. ``whose``: the node of the last output. Raises
+        ``OverMemoryError``.
+        """
+        if not self.memory.bytes:
+            return
+        now = self.input_bytes + other_bytes + _bytes(frames)
+        self.peak = max(self.peak, now)
+        if now > self.memory.most:
+            raise self._memory_error(now, whose)
+
+    def _memory_error(self, now: int, whose: str) -> OverMemoryError:
+        middle = (self.low + self.high) // 2
+        return OverMemoryError(
+            f"A task would hold {now:,} bytes of rows, the last of them of {whose}: more than a "
+            f"sixth of its {self.memory.bytes:,} bytes of memory.",
+            held=now,
+            middle=middle if middle > self.low else None,
+            width=max(middle - self.low, 1),
+            end=self.high,
+        )
+
+
+def _span(frames: Sequence[Frame], old: Times, new: Times) -> tuple[int, int]:
+    """Returns the event times between which a smaller epoch can end; equal ones if there are
+    none.
+    """
+    moves = new > old
+    if not moves.any():
+        return 0, 0
+    times = [f[col.least(0)] for f in frames if f.n and col.least(0) in f]
+    low = max(min((int(ts.min()) for ts in times), default=0), int(old[moves].min()))
+    ends = new[moves][new[moves] < MAX]
+    high = max((int(ts.max()) for ts in times), default=0)
+    high = min(high, int(ends.max(initial=MIN))) if len(ends) else high
+    if high > low:
+        return low, high
+    return low, int(ends.max()) if len(ends) else _newest(frames)
+
+
+def _newest(frames: Iterable[Frame]) -> int:
+    """Returns the largest event time of the rows."""
+    columns = (f[name] for f in frames if f.n for name in f.columns if name.startswith("lo"))
+    return max((int(ts.max()) for ts in columns), default=0)
+
+
+def _bytes(frames: Iterable[Frame]) -> int:
+    return sum(c.nbytes for frame in frames for c in frame.columns.values())
+
+
+# Buffers pending rows: rows that are read but not yet below their stream's watermark
+# (docs/semantics.md#progress).
+#
+# The operators of an epoch receive exactly the elements with W(N-1) <= ts < W(N). Later rows wait
+# in order of time (``operators/state/ordered_buffer``), separately for each stream.
+
+
+TIME = col.least(0)
+Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
+
+
+class Input(NamedTuple):
+    """An input of a node, and the streams with waiting rows for it."""
+
+    node: PlanNode
+    at: int
+    streams: list[int]
+
+    def key(self, stream: int) -> str:
+        """Returns the state key of a stream's waiting rows."""
+        alike = ALIKE if is_alike(self.node.step, self.at) else ""
+        return f"pending.{self.node.id}.{self.at}.{stream}{alike}"
+
+
+def release_rows(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
+    """Replaces the new rows of every input from the intake by those that are released now; the rest
+    waits.
+    """
+    waiting = _waiting(state)
+    for node_id, at in sorted({*inputs, *waiting}):
+        node, streams = plan.nodes.get(node_id), waiting.get((node_id, at), [])
+        if node is None:
+            for key in state.keys(f"pending.{node_id}.{at}."):
+                state.replace(key, [])
+            continue
+        producer = plan.nodes[node.inputs[at]]
+        if not producer.layout.windows or producer.stage > 0:
+            # static rows, also united with others, and rows that have waited already
+            continue
+        frames = inputs.pop((node_id, at), [])
+        up = _release_input(Input(node, at, streams), frames, state, watermarks)
+        if up is not None and up.n:
+            inputs[(node_id, at)] = [up]
+
+
+def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
+    """Returns the streams with waiting rows, by node and input."""
+    streams: dict[tuple[int, int], list[int]] = {}
+    for key in sorted(state.keys("pending.")):
+        node, at, stream = map(int, key.rstrip(ALIKE).split(".")[1:])
+        streams.setdefault((node, at), []).append(stream)
+    return streams
+
+
+def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
+    streams, start = _stream_and_start(to.node, to.at)
+    alike = to.node.windows.has_one_stream
+    of = streams[:1] if alike else streams
+    w = np.where(of >= 0, watermarks[np.maximum(of, 0)], MAX)
+    w = w if len(of) == len(streams) else np.full(len(streams), w[0])
+    up: list[Frame] = []
+    rest: list[Frame] = []
+    for stream in to.streams:
+        up += OrderedBuffer(state, to.key(stream), TIME).take_below(int(watermarks[stream]))
+    for frame in frames:
+        _split(frame, w, start, up, rest)
+    left = [f for f in rest if f.n]
+    if left:
+        new = concat(left)
+        of = of if alike else streams[new["op"]]
+        for stream in of.tolist() if alike else np.unique(of).tolist():
+            # each has its own watermark
+            OrderedBuffer(state, to.key(stream), TIME).add(new.where(of == stream))
+    released = [f for f in up if f.n]
+    return order_by(concat(released), TIME) if released else None
+
+
+def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
+    """Divides rows into released and waiting ones; drops rows before their query's start."""
+    op, ts = frame["op"], frame[TIME]
+    if not frame.n:
+        return
+    if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
+        up.append(frame)
+        return
+    if (w == w[0]).all() and int(ts[0]) >= int(start.max()) and (ts[1:] >= ts[:-1]).all():
+        cut = int(ts.searchsorted(w[0]))
+        up.append(frame.slice(0, cut))
+        rest.append(frame.slice(cut, frame.n))
+        return
+    counts = ts >= values_of_members(start, op)
+    now = ts < values_of_members(w, op)
+    up.append(frame.where(now & counts))
+    rest.append(frame.where(~now & counts))
+
+
+def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:
+    """Returns, for each member, the stream of the one window of this input, and the start of its
+    rows.
+    """
+    places = node.step.row_windows(at, 1)
+    assert places is not None, f"rows with event times wait for a {type(node.step).__name__}"
+    return node.windows.stream[places[0]], node.windows.start[places[0]]
+
+
+# The report of a stage task on the files that its partition needs: those added and removed since
+# the initial state. It contains all files if the task began without a state of its own (another
+# group table, a new partition), or if the driver asks for all.
+#
+# The initial state of a partition follows from the context of the epoch alone. So it is the same
+# for all attempts, though their new files have other names.
+
+
+def report_files(done: TaskOutcome, state: State, file: str | None, *, whole: bool) -> set[str]:
+    """Reports the files after an epoch, and returns them. ``file`` lists all others (None: there is
+    no state). ``whole``: report all files.
+    """
+    names = {*state.files(), *([file] if file else [])}
+    done.lists_all_files = whole or not state.file
+    if done.lists_all_files:
+        done.state, done.files = file, sorted(names)
+    elif file != state.file:
+        before = state.first_files()
+        done.state = file
+        done.files, done.unneeded_files = sorted(names - before), sorted(before - names)
+    return names

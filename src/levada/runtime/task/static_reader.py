@@ -89,27 +89,27 @@ class StaticReader:
         self._maps: dict[str, tuple[Mapping[str, Frame], Any]] = {}
 
     def triples(
-        self, part: StaticPart, file: StaticFile, wanted: CacheRequest
+        self, part: StaticPart, file: StaticFile, request: CacheRequest
     ) -> Iterator[Triples]:
         """Yields the statements of a part of a file in chunks; of an imprint those with wanted
         predicates. Raises ``SourceError``, ``CheckpointError``.
         """
         began = time.thread_time()
-        chunks = self._read_imprint(part, wanted) if part.imprint else self._parse(part, file)
+        chunks = self._read_imprint(part, request) if part.imprint else self._parse(part, file)
         for triples in chunks:
             self._loaded.cpu_seconds += time.thread_time() - began
             yield triples
             began = time.thread_time()
         self._loaded.cpu_seconds += time.thread_time() - began
 
-    def _read_imprint(self, part: StaticPart, wanted: CacheRequest) -> Iterator[Triples]:
+    def _read_imprint(self, part: StaticPart, request: CacheRequest) -> Iterator[Triples]:
         if part.imprint not in self._maps:
             self._maps[part.imprint] = state_files.map_(self._root, part.imprint)
         frames, meta = self._maps[part.imprint]
         source = sources_in(meta)[part.source]
         self._loaded.imprint_parts += 1
         for chunk in range(source.chunks):
-            triples = triples_of(frames, f"{part.source}.{chunk}", wanted)
+            triples = triples_of(frames, f"{part.source}.{chunk}", request)
             if triples is not None:
                 self._loaded.imprint_triples += triples.n
                 yield triples

@@ -12,30 +12,38 @@ little has changed; a replacement reads both contents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from levada.checkpoint.epoch_context import EpochContext, load_setup
+from levada.checkpoint import state_files
+from levada.checkpoint.epoch_context import EpochContext, decode_context, load_plan, load_setup
 from levada.connectors.ingest.parse.ntriples import Triples
 from levada.connectors.ingest.static_cache import CacheRequest
 from levada.connectors.ingest.static_file_stamps import read_stamp
 from levada.connectors.ingest.static_files import StaticFile, cut, select_graphs
+from levada.connectors.ingest.static_load_report import Loaded, merge_loads
 from levada.core import column_names as col
 from levada.core.array_types import Bools
-from levada.core.frame import Frame, concat
+from levada.core.frame import Frame, concat, pack, unpack
 from levada.core.frozen import frozen
 from levada.kernels.keyed.hash_groups import group
+from levada.kernels.keyed.key_partitioner import partition_of, scatter_order
 from levada.kernels.keyed.pattern_match import RECORD, SHAPE
+from levada.kernels.terms.term_dictionary import Terms
 from levada.kernels.terms.term_lookup import TermLookup
 from levada.operators.matching.pattern_table import Patterns, patterns_of
 from levada.operators.matching.scan_rows import match_
 from levada.operators.matching.slot_columns import Chunk
 from levada.operators.rows.route_rows import key_of as row_key
+from levada.operators.state.checksummed_frames import checked_parts
 from levada.operators.windowed.static_input import ALWAYS
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import Plan, PlanNode
 from levada.plan.execution.row_layout import Facet
 from levada.plan.execution.sharing_demand import sharing_demand_of
+from levada.runtime.task.exchange import text_identities
 from levada.runtime.task.static_reader import StaticPart, StaticReader, key_of
 
 Graphs = tuple[str | None, ...]
@@ -97,23 +105,23 @@ def parts(
     """Returns all parts to read, of about ``size`` bytes, each once: existing imprints, and files
     without one, of which imprints are made if ``press``.
     """
-    out, made = list[StaticPart](), set[tuple[str, str, str]]()
+    out, imprinted = list[StaticPart](), set[tuple[str, str, str]]()
     for reading in readings(context, plan):
-        wanted, before = reading.graphs(plan), reading.sign < 0
+        graphs, before = reading.graphs(plan), reading.sign < 0
         for number, file in enumerate(reading.files):
-            if not file.graphs & wanted:
+            if not file.graphs & graphs:
                 continue
-            pieces, fresh = find(file), press and not before and key_of(file) not in made
+            pieces, fresh = find(file), press and not before and key_of(file) not in imprinted
             if pieces is not None:
                 out += [
                     StaticPart(before, number, imprint=name, source=source, size=stands_for)
                     for name, source, stands_for in pieces.of
                 ]
                 continue
-            made.add(key_of(file))
-            seen = read_stamp(file)
+            imprinted.add(key_of(file))
+            stamp = read_stamp(file)
             out += [
-                StaticPart(before, number, start, stop, seen, fresh)
+                StaticPart(before, number, start, stop, stamp, fresh)
                 for start, stop in cut(file, size)
             ]
     return out
@@ -140,10 +148,10 @@ def matching(
     node_rows: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
-        wanted = _wanted_terms([patterns for _, patterns in tables])
+        request = _wanted_terms([patterns for _, patterns in tables])
         for part in (p for p in pieces if p.before == (reading.sign < 0)):
             file = reading.files[part.file]
-            for triples in reader.triples(part, file, wanted):
+            for triples in reader.triples(part, file, request):
                 for node, frame in _match_(file, triples, tables, context.seed, pool):
                     signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
                     node_rows.setdefault(node.id, []).append(signed)
@@ -230,8 +238,92 @@ def sum_weights(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
     now, before = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
     now[codes[sign > 0]] = True
     before[codes[sign < 0]] = True
-    kept = np.flatnonzero(now != before)
-    out = plain.take(first[kept])
-    weight = np.where(now[kept], 1, -1).astype(np.int8)
+    changed = np.flatnonzero(now != before)
+    out = plain.take(first[changed])
+    weight = np.where(now[changed], 1, -1).astype(np.int8)
     instant = context.replacement.instant if context.replacement else ALWAYS
     return out.with_(lo0=np.where(_changing(node, context)[out["op"]], instant, ALWAYS), w=weight)
+
+
+# Reads large static files in many tasks: the task functions of ``runtime.driver.load_static``.
+#
+#     pieces of files --gather_rows--> rows, by the hash of the whole row
+#                     --settle_rows--> a file a partition, in which each row is once
+#
+# Cost: each row is written and read once more than if one task reads small files.
+
+
+def gather_rows(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
+    """Reads some parts. Returns a blob of rows for each partition."""
+    decoded = decode_context(context)
+    plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
+    reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
+    pieces = msgspec.json.decode(payload, type=list[StaticPart])
+    node_rows = matching(decoded, plan, pool, pieces, reader)
+    loaded = msgspec.to_builtins(reader.finish())
+    boxes: list[dict[int, Frame]] = [{} for _ in range(decoded.partitions)]
+    table = np.arange(decoded.partitions, dtype=np.int16)
+    for number, rows in node_rows.items():
+        _, h = row_key(rows, range(len(plan.nodes[number].layout.slots)))
+        order, offsets = scatter_order(partition_of(h, table), decoded.partitions)
+        for target, box in enumerate(boxes):
+            box[number] = rows.take(order[offsets[target] : offsets[target + 1]])
+    return [
+        (target, pack(_frames(plan, pool, box), None if target else loaded))
+        for target, box in enumerate(boxes)
+    ]
+
+
+def settle_rows(
+    context: bytes, number: int, partition: int, blobs: Sequence[Any]
+) -> list[tuple[int, Any]]:
+    """Writes the rows of a partition, each once. The first partition also reports what was read."""
+    decoded = decode_context(context)
+    plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
+    rows: dict[int, list[Frame]] = {}
+    loaded: list[Loaded] = []
+    for blob in blobs:
+        frames, meta = unpack(blob)
+        loaded += [] if meta is None else [msgspec.convert(meta, Loaded)]
+        for node, frame in _rows(plan, pool, frames):
+            rows.setdefault(node.id, []).append(frame)
+    whole = {
+        node: sum_weights(decoded, plan.nodes[node], concat(frames))
+        for node, frames in rows.items()
+    }
+    data = checked_parts(_frames(plan, pool, whole))
+    name = state_files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)
+    return [(-1, msgspec.json.encode((name, merge_loads(loaded))))]
+
+
+def read_gathered(
+    context: EpochContext, plan: Plan, pool: TermLookup, name: str
+) -> Iterator[tuple[PlanNode, Frame]]:
+    """Returns the rows of a file that ``settle_rows`` has written."""
+    return _rows(plan, pool, state_files.map_(context.root, name)[0])
+
+
+def _frames(plan: Plan, pool: TermLookup, rows: dict[int, Frame]) -> dict[str, Frame]:
+    """Returns rows by node, and the texts that they need."""
+    ids = [
+        pair
+        for node, frame in rows.items()
+        for pair in text_identities(frame, plan.nodes[node].layout)
+    ]
+    x, y = (
+        np.concatenate([np.empty(0, np.uint64), *(pair[half] for pair in ids)]) for half in (0, 1)
+    )
+    return {
+        **{str(node): frame for node, frame in rows.items() if frame.n},
+        **pool.pick(x, y).frames("terms"),
+    }
+
+
+def _rows(
+    plan: Plan, pool: TermLookup, frames: Mapping[str, Frame]
+) -> Iterator[tuple[PlanNode, Frame]]:
+    if "terms.id" in frames:
+        pool.add(Terms.from_frames(frames, "terms"))
+    for name, frame in frames.items():
+        if name.isdigit():
+            yield plan.nodes[int(name)], frame

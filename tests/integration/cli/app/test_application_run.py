@@ -133,7 +133,7 @@ def test_a_full_disk_at_publication_loses_nothing(
     app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("levada.core.atomic_file._write", _full)
+        patch.setattr("levada.core.durable_files._write_synced", _full)
         with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
             run(app())
     run(app())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources import file_splits, file_splitter, read_split
+from levada.connectors.sources import file_splitter, read_split
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.read_split import read_range
 from levada.engine.engine import Engine
@@ -31,7 +31,6 @@ def _low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_split, "LONGEST_ELEMENT", BOUND)
     monkeypatch.setattr(read_split, "_BLOCK", 1 << 12)
     monkeypatch.setattr(file_splitter, "WINDOW", BOUND // 2)
-    monkeypatch.setattr(file_splits, "WINDOW", BOUND // 2)
 
 
 def line(form: str, text: str, ts: int) -> str:

@@ -71,7 +71,7 @@ def epoch(
 ) -> tuple[EventTimes, State]:
     """One epoch of a stream in this window."""
     state = files.state()
-    kept = KeptTimes(state, KEY, arrived, w, counted=counted)
+    kept = KeptTimes(state, KEY, arrived, w, with_counts=counted)
     kept.keep(retain(kept.seen, [window], start, w, show_empty=False))
     files.close(state)
     return kept.seen, state

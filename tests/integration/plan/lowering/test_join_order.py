@@ -50,10 +50,10 @@ def by_all_pairs(parts: Sequence[Op], conjuncts: Sequence[Expression]) -> Op:
 def cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
     _, keys, placed = join_keys(left, right)
     stage, _ = place((left, right), placed)
-    center = join_order._center(left)
+    center = join_order.center_of(left)
     return (
         not keys,
-        not (center is not None and center == join_order._center(right)),
+        not (center is not None and center == join_order.center_of(right)),
         stage,
         -len(keys),
     )

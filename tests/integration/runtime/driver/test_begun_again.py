@@ -18,7 +18,7 @@ import pytest
 from levada.checkpoint.manifest import Manifest
 from levada.engine.engine import Engine
 from levada.runtime import epoch_pipeline
-from levada.runtime.driver import skipped_files
+from levada.runtime.driver import stream_progress
 from levada.runtime.executor import Job, LocalExecutor, deliver, outcome, resolve
 from levada.testing.memory_sink import MemorySink
 from support.cluster_like_executor import Elsewhere
@@ -162,8 +162,8 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     assert alone.jobs == len(of_alone), "where all have the second reading nothing is run again"
     executor = Changing(write(tmp_path), first, later=later)
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "find_crashes", nobody),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(stream_progress, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         pytest.warns(match="was written into while tasks were begun again"),
     ):
@@ -203,8 +203,8 @@ def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other
             (tmp_path / "away").rename(path)
 
     with (
-        patch("levada.engine.epoch_recovery.PAUSES", (0.0, 0.0, 0.0)),
-        patch.object(skipped_files, "find_crashes", nobody),
+        patch("levada.engine.epoch_loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(stream_progress, "find_crashes", nobody),
         patch.object(epoch_pipeline, "rehearse", lambda job: None),
         pytest.warns(match=f"does not see {path} as the driver does"),
     ):

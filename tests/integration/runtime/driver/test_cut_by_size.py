@@ -17,7 +17,7 @@ import pytest
 from levada.checkpoint.leadership.rollback import rollback
 from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources import file_splits, file_splitter, fingerprint, source_reader
+from levada.connectors.sources import file_splitter, fingerprint, source_reader
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.fingerprint import Fingerprint
 from levada.connectors.sources.splits import FileSplit
@@ -37,10 +37,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Files of some kilobytes are cut by size, into several ranges."""
     monkeypatch.setattr(file_splitter, "READ", 500)
     monkeypatch.setattr(file_splitter, "_LEAST_WINDOW", 600)
-    for module in (file_splitter, file_splits):
-        monkeypatch.setattr(module, "WINDOW", 3000)
-    for module in (file_splitter, file_splitter):
-        monkeypatch.setattr(module, "LOOKS", (60, 400))
+    monkeypatch.setattr(file_splitter, "WINDOW", 3000)
+    monkeypatch.setattr(file_splitter, "LOOKS", (60, 400))
     monkeypatch.setattr(fingerprint, "BLOCK", 256)
     return monkeypatch
 

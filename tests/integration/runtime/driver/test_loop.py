@@ -275,7 +275,7 @@ def test_an_epoch_that_lost_a_task_is_examined_at_once(tmp_path: Path, loops: An
 def test_an_epoch_that_lost_tasks_is_run_again_three_times(
     tmp_path: Path, loops: Any, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr("levada.engine.epoch_recovery.PAUSES", (0.0, 0.001, 0.002))
+    monkeypatch.setattr("levada.engine.epoch_loop.PAUSES", (0.0, 0.001, 0.002))
     engine, told, examined = Recorder(total=3), [], []
     losing(engine, times)
 

@@ -93,38 +93,38 @@ def test_balance_follows_too(tmp_path: Path) -> None:
 
 def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
     cores, now = 4, 0
-    follow = ExecutorCoreTracker(lambda: cores, lambda: now)
+    follow = ExecutorCoreTracker(lambda: now)
     table = deal_round_robin(64, 2)
-    assert follow.deal(1, table) is None
+    assert follow.deal(table, cores) is None
     now = MORE
-    more = follow.deal(2, table)
+    more = follow.deal(table, cores)
     assert more is not None and more.partitions == 4
     stay = more.partition[more.partition < 2] == table.partition[more.partition < 2]
     assert stay.all() and np.bincount(more.partition).tolist() == [16] * 4
     cores = 3
-    assert follow.deal(3, more) is None
+    assert follow.deal(more, cores) is None
     now += FEWER - 1
-    assert follow.deal(4, more) is None
+    assert follow.deal(more, cores) is None
     cores = 4
-    assert follow.deal(5, more) is None, "it has been replaced"
+    assert follow.deal(more, cores) is None, "it has been replaced"
     cores, now = 3, now + 2
-    assert follow.deal(6, more) is None
+    assert follow.deal(more, cores) is None
     now += FEWER
-    fewer = follow.deal(7, more)
+    fewer = follow.deal(more, cores)
     assert fewer is not None and fewer.partitions == 3
 
 
 def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None:
     """Then all of them are used, until it is known again what is best."""
     cores, now = 4, 0
-    follow = ExecutorCoreTracker(lambda: cores, lambda: now, always=False, known=4)
+    follow = ExecutorCoreTracker(lambda: now, always=False, table_cores=4)
     table = deal_round_robin(64, 1)
-    assert follow.deal(1, table) is None
+    assert follow.deal(table, cores) is None
     now = FEWER
-    assert follow.deal(2, table) is None
+    assert follow.deal(table, cores) is None
     cores = 6
-    assert follow.deal(3, table) is None
+    assert follow.deal(table, cores) is None
     now += MORE
-    more = follow.deal(4, table)
+    more = follow.deal(table, cores)
     assert more is not None and more.partitions == 6
-    assert follow.deal(5, table) is None, "it has had its say"
+    assert follow.deal(table, cores) is None, "it has had its say"

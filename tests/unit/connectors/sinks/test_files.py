@@ -17,7 +17,7 @@ from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
 from levada.connectors.sinks.file_sink import OWNER, FileSink, Roll, existing_results, hold_claim
-from levada.core.atomic_file import sink_error, write_atomic
+from levada.core.durable_files import sink_error, write_atomic
 from levada.errors import SinkError, UsageError
 
 

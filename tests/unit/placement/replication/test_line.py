@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.runtime.cost_model.least_squares import Line
+from levada.runtime.cost_model.epoch_time_trend import Line
 
 
 @given(

@@ -32,7 +32,7 @@ from levada.engine.placement.planning_options import default_sharing
 from levada.errors import UsageError
 from levada.operators.operator_registry import evaluate
 from levada.plan.execution.plan import Plan, PlanNode
-from levada.runtime.cost_model.least_squares import Line
+from levada.runtime.cost_model.epoch_time_trend import Line
 from levada.runtime.executor import AnyBlob, Executor, Job, deliver, outcome
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 from levada.runtime.task.stage_task import StageTask

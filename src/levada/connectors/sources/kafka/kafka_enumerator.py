@@ -24,7 +24,7 @@ from typing import Any
 
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.sources.file_splits import Position
+from levada.connectors.sources.file_splitter import Position
 from levada.connectors.sources.kafka.librdkafka import error_text, library, settings
 from levada.connectors.sources.splits import OffsetSplit, document_id
 from levada.core.pending_requests import mark_pending

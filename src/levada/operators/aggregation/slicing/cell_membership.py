@@ -111,8 +111,8 @@ def _find_wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> 
     read[living] = panes.members.inputs[0][living]
     members = np.unique(read[living]).astype(np.int32)
     below = pick.members.inputs[0][members]
-    asked = IndexedMembers(members, below, members.astype(np.int64))
-    wants = entries(pick, asked, range(len(pick.step.keys)), 0, seed)
+    indexed = IndexedMembers(members, below, members.astype(np.int64))
+    wants = entries(pick, indexed, range(len(pick.step.keys)), 0, seed)
     index = Index.build(wants, by_number=True)
     bits = np.zeros(len(panes.members), np.int64)
     bits[living] = np.int64(1) << np.minimum(window_numbers(panes)[living], _BITS)
@@ -179,8 +179,8 @@ class CellIndex:
             below = pick.members.inputs[0][members]
             slots = [reader.way[0].edge.slots[key.slot] for key in pick.step.keys]
             keys = np.argsort(slots, kind="stable").tolist()
-            asked = IndexedMembers(members, below, members.astype(np.int64) + number)
-            parts.append(entries(pick, asked, keys, 0, seed))
+            indexed = IndexedMembers(members, below, members.astype(np.int64) + number)
+            parts.append(entries(pick, indexed, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
         axis = next((RangeKey(*each) for each in readers.form.ranges), None)
         finder = PredicateIndexReader.build(Entries.concat(parts), readers.form.keys, axis)
@@ -220,10 +220,10 @@ class Cells:
     owners: tuple[Longs, Longs]
 
     @staticmethod
-    def ancestors_of(wanting: CellIndex, leaf: Longs, beside: Longs) -> Cells:
+    def ancestors_of(wanting: CellIndex, leaf: Longs, other_key: Longs) -> Cells:
         """Returns the ancestors of slices (see ``Nodes.over``)."""
         index = wanting.index
-        nodes = Nodes.ancestors_of(index, leaf, beside)
+        nodes = Nodes.ancestors_of(index, leaf, other_key)
         first = index.offsets[nodes.nodes]
         counts = index.offsets[nodes.nodes + 1] - first
         owner = index.owner[index.of[ranges(first, counts)]]

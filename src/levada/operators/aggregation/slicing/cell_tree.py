@@ -27,7 +27,7 @@ class _Level(NamedTuple):
 
     codes: Ints | None
     many: int
-    wanted: Longs
+    places: Longs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,8 +39,8 @@ class Nodes:
     nodes: Longs
 
     @staticmethod
-    def ancestors_of(index: Index, leaf: Longs, beside: Longs) -> Nodes:
-        """Returns the ancestors of slices, by their leaves and by ``beside``, the other key of
+    def ancestors_of(index: Index, leaf: Longs, other_key: Longs) -> Nodes:
+        """Returns the ancestors of slices, by their leaves and by ``other_key``, the other key of
         slices. Slices in the order of both are the cheapest.
         """
         inner = np.flatnonzero(np.diff(index.offsets))
@@ -49,15 +49,15 @@ class Nodes:
         levels, slices, nodes = list[_Level](), [at[:0]], [node[:0]]
         codes: Ints | None = None
         while True:
-            wanted = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
-            levels.append(_Level(codes, len(node), wanted))
-            slices.append(at[wanted])
-            nodes.append(node[wanted])
+            places = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
+            levels.append(_Level(codes, len(node), places))
+            slices.append(at[places])
+            nodes.append(node[places])
             node = node >> 1
             if not len(node) or int(node.max()) < max(least, 1):
                 break
-            codes, first = _number_pairs(beside, node)
-            node, at, beside = node[first], at[first], beside[first]
+            codes, first = _number_pairs(other_key, node)
+            node, at, other_key = node[first], at[first], other_key[first]
         return Nodes(tuple(levels), np.concatenate(slices), np.concatenate(nodes))
 
     def partials(self, slices: Columns, merge: Merge) -> Columns:
@@ -71,8 +71,8 @@ class Nodes:
             if level.codes is not None and level.many < len(level.codes):
                 slices = merge(slices, level.codes, level.many)
             for name in some:
-                sums[name][at : at + len(level.wanted)] = slices[name][level.wanted]
-            at += len(level.wanted)
+                sums[name][at : at + len(level.places)] = slices[name][level.places]
+            at += len(level.places)
         return sums
 
 

@@ -77,10 +77,10 @@ def mix_words(k: Words, h: Words) -> tuple[Words, Words]:
     return combine(one, one, k, h)
 
 
-def sum_words(of: Longs, count: int, words: Words) -> Words:
+def sum_words(numbers: Longs, count: int, words: Words) -> Words:
     """The sums of words by number."""
     total = np.zeros(count, np.uint64)
-    np.add.at(total, of, words)
+    np.add.at(total, numbers, words)
     return total
 
 
@@ -94,6 +94,6 @@ def number_values(values: Longs, most: int) -> tuple[Ints, Longs]:
     if most > 8 * len(values) + 1024:
         there, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int32), there
-    seen = np.zeros(most, np.bool_)
-    seen[values] = True
-    return (np.cumsum(seen, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(seen)
+    present = np.zeros(most, np.bool_)
+    present[values] = True
+    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(present)

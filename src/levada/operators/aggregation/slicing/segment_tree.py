@@ -76,18 +76,18 @@ def needed_nodes(uses: list[Uses], places: int) -> list[Longs]:
     return levels[::-1]
 
 
-def numbers(nodes: Longs, wanted: Longs) -> Longs:
+def numbers(nodes: Longs, chosen: Longs) -> Longs:
     """Returns the place of each node among the sorted wanted nodes; -1: the node is not wanted.
 
     >>> numbers(np.array([4, 9, 6]), np.array([4, 6])).tolist()
     [0, -1, 1]
     """
-    if not len(wanted) or not len(nodes):
+    if not len(chosen) or not len(nodes):
         return np.full(len(nodes), -1, np.int64)
-    if (most := max(int(wanted[-1]), int(nodes.max())) + 1) <= 4 * len(nodes):
+    if (most := max(int(chosen[-1]), int(nodes.max())) + 1) <= 4 * len(nodes):
         table = np.full(most, -1, np.int64)
-        table[wanted] = np.arange(len(wanted))
+        table[chosen] = np.arange(len(chosen))
         return table[nodes]
-    at = np.minimum(np.searchsorted(wanted, nodes), len(wanted) - 1)
-    numbers_: Longs = np.where(wanted[at] == nodes, at, -1)
+    at = np.minimum(np.searchsorted(chosen, nodes), len(chosen) - 1)
+    numbers_: Longs = np.where(chosen[at] == nodes, at, -1)
     return numbers_

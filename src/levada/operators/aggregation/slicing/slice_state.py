@@ -187,9 +187,9 @@ class SliceState:
         if new:
             whole = concat(new)
             parts.append(Part(whole))
-            kept = report_buffer.rows_after(whole, self._of_producers(self.calendar.high))
-            terms = bignum_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
-            report_buffer.remember(state, self.key, kept, terms)
+            later_rows = report_buffer.rows_after(whole, self._of_producers(self.calendar.high))
+            terms = bignum_sums.own_terms(later_rows, self.node.step.aggregates, self.env.pool)
+            report_buffer.remember(state, self.key, later_rows, terms)
         return parts if due else []
 
     def sums(self, parts: Sequence[Part]) -> Iterator[Sums]:
@@ -208,7 +208,7 @@ class SliceState:
         classes = in_time(rows)
         entries = self._entries(rows, classes)
         weights = self._groups(rows, classes)[entries.of]
-        asked = Frame(
+        requests = Frame(
             {
                 "op": entries.op,
                 col.BEGIN: entries.begin,
@@ -217,16 +217,16 @@ class SliceState:
                 col.AT: entries.of,
             }
         )
-        before.append(asked)
+        before.append(requests)
         self.calendar.check_few(before, enumerated=self.node.step.enumerated)
         if not self.node.step.enumerated:
-            asked = self.calendar.keep_counting_rows(asked)
+            requests = self.calendar.keep_counting_rows(requests)
         at, r = self.calendar.pairs(
-            asked["op"], asked[col.BEGIN], asked[col.END], self.node.step.enumerated
+            requests["op"], requests[col.BEGIN], requests[col.END], self.node.step.enumerated
         )
         if not len(at):
             return None
-        op, of = asked["op"][at], asked[col.AT][at]
+        op, of = requests["op"][at], requests[col.AT][at]
         reports, first = group(*combine(*_of_members(op), r.view(np.uint64), zeros(len(r))))
         chosen, sets = as_sets(reports.astype(np.int64), of)
         parts, offsets = self._sum_by_set(rows, classes.of, chosen)
@@ -247,13 +247,15 @@ class SliceState:
         cells = cells.with_(**nodes.partials(columns, merge))
         place, wish = wants.above(nodes.nodes)
         many = int(wants.wish.max()) + 1
-        asked, of = np.unique(sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True)
-        number = segment_tree.numbers(sets[nodes.slices[place]] * many + wish, asked)
+        requests, of = np.unique(
+            sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True
+        )
+        number = segment_tree.numbers(sets[nodes.slices[place]] * many + wish, requests)
         there = np.flatnonzero(number >= 0)
-        made = self._merge_partials(cells, place[there], number[there], len(asked))
-        offsets = np.searchsorted(made[col.AT], np.arange(len(asked) + 1))
-        made = made.drop(col.AT, col.GROUP, col.LEAF)
-        return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
+        merged = self._merge_partials(cells, place[there], number[there], len(requests))
+        offsets = np.searchsorted(merged[col.AT], np.arange(len(requests) + 1))
+        merged = merged.drop(col.AT, col.GROUP, col.LEAF)
+        return Sums(merged, offsets, sums.op, sums.time, of.astype(np.int32))
 
     def _with_wants(self, rows: Frame) -> Frame:
         """Returns the wanted slices, with the columns that decide which members want them, unless
@@ -280,10 +282,10 @@ class SliceState:
         pieces = [p for p in there if p.dead > least]
         if (start := due_together(pieces)) < len(pieces):
             parts = [read_piece(state, piece) for piece in pieces[start:]]
-            made = list(self._merge_slices(parts))
-            if len(made) > 1:
-                made = [msgspec.structs.replace(p, run=int(made[0].name)) for p in made]
-            pieces = [*pieces[:start], *made]
+            merged = list(self._merge_slices(parts))
+            if len(merged) > 1:
+                merged = [msgspec.structs.replace(p, run=int(merged[0].name)) for p in merged]
+            pieces = [*pieces[:start], *merged]
         state.replace(self.key, pieces)
 
     def _merge_slices(self, parts: Sequence[Part]) -> Iterator[StatePart]:
@@ -308,17 +310,17 @@ class SliceState:
         there = np.flatnonzero(begin < entries.end)
         of, op, end = entries.of[there], entries.op[there], entries.end[there]
         begin = begin[there]
-        said = mix_words(*combine_instants(*_of_members(op), begin, end))
-        sums = [sum_words(of, len(classes.first), half) for half in said]
+        hashes = mix_words(*combine_instants(*_of_members(op), begin, end))
+        sums = [sum_words(of, len(classes.first), half) for half in hashes]
         alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
-        wanted = np.zeros(len(classes.first), np.bool_)
-        wanted[of] = True
+        needed = np.zeros(len(classes.first), np.bool_)
+        needed[of] = True
         least, last = np.full(len(first), MAX, np.int64), np.full(len(first), MIN, np.int64)
         np.minimum.at(least, alike[of], begin)
         np.maximum.at(last, alike[of], end)
-        kept = np.flatnonzero(wanted[classes.of])
-        mine = alike[classes.of[kept]].astype(np.int64)
-        merged_rows = self._merge_partials(self._number_groups(rows), kept, mine, len(first))
+        places = np.flatnonzero(needed[classes.of])
+        mine = alike[classes.of[places]].astype(np.int64)
+        merged_rows = self._merge_partials(self._number_groups(rows), places, mine, len(first))
         which = merged_rows[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
@@ -344,11 +346,11 @@ class SliceState:
         example = np.empty(len(there), np.int64)
         example[codes] = chosen
         step = self.node.step
-        kept = group_columns(rows, range(len(step.keys)), example)
-        kept |= {name: rows[name][example] for name in _CELL if name in rows}
+        columns = group_columns(rows, range(len(step.keys)), example)
+        columns |= {name: rows[name][example] for name in _CELL if name in rows}
         sums = sum_partials(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
         number, group_ = np.divmod(there, groups)
-        return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
+        return Frame({**columns, **sums, col.GROUP: group_, col.AT: number}, len(there))
 
     def _sum_by_set(self, rows: Frame, of: Longs, chosen: segment_tree.Sets) -> tuple[Frame, Longs]:
         """The slices of each set and group, added up; where each set's begin."""
@@ -357,15 +359,15 @@ class SliceState:
             nodes, set_numbers = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
             return self._by_sets(self._number_groups(rows), *_pairs(of, nodes, set_numbers), chosen)
         uses = segment_tree.covers(chosen)
-        wanted = segment_tree.needed_nodes(uses, int(of.max()) + 1)
+        needed = segment_tree.needed_nodes(uses, int(of.max()) + 1)
         level = self._number_groups(rows).with_(**{col.AT: of})
         frames, sets = list[Frame](), list[Longs]()
         for height, (set_numbers, nodes) in enumerate(uses):
             if height:
-                above = segment_tree.numbers(level[col.AT] >> 1, wanted[height])
+                above = segment_tree.numbers(level[col.AT] >> 1, needed[height])
                 there = np.flatnonzero(above >= 0)
-                level = self._merge_partials(level, there, above[there], len(wanted[height]))
-                level = level.with_(**{col.AT: wanted[height][level[col.AT]]})
+                level = self._merge_partials(level, there, above[there], len(needed[height]))
+                level = level.with_(**{col.AT: needed[height][level[col.AT]]})
             at, of_set = _pairs(level[col.AT], nodes, set_numbers)
             frames.append(level.take(at).drop(col.AT))
             sets.append(of_set)
@@ -392,10 +394,10 @@ class SliceState:
         times = ways.select([name for name in ways.columns if col.is_time(name)]).take(of)
         frame = times.with_(op=above.members[ranges(first, counts)])
         begin, end = exact_interval(frame, node.input_layouts[0], node.windows, node.step.rows)
-        wanted = begin < end
+        is_read = begin < end
         if self._wants is not None:
-            wanted &= self._wants.is_wanted(ways[col.WANTED][of], frame["op"])
-        there = np.flatnonzero(wanted)
+            is_read &= self._wants.is_wanted(ways[col.WANTED][of], frame["op"])
+        there = np.flatnonzero(is_read)
         return _Entries(of[there], frame["op"][there], begin[there], end[there])
 
     @cached_property

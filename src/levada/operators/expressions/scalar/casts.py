@@ -14,8 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from levada.core.rdf_terms import STRING, XSD, Blank, Iri, Literal, Term
-from levada.operators.expressions.scalar import durations, times
-from levada.operators.expressions.scalar.durations import Duration
+from levada.operators.expressions.scalar import times
 from levada.operators.expressions.scalar.literals import (
     Text,
     Value,
@@ -33,7 +32,7 @@ from levada.operators.expressions.scalar.numbers import (
     double,
     single,
 )
-from levada.operators.expressions.scalar.times import Timestamp
+from levada.operators.expressions.scalar.times import Duration, Timestamp
 
 _BLANKS = " \t\r\n"
 _FIELDS = {
@@ -150,8 +149,8 @@ def _duration(name: str) -> Callable[[Value], Duration | None]:
     def convert(value: Value) -> Duration | None:
         if not isinstance(value, Duration):
             return None
-        months = 0 if name == durations.DAY_TIME else value.months
-        return Duration(months, 0 if name == durations.YEAR_MONTH else value.time, name)
+        months = 0 if name == times.DAY_TIME else value.months
+        return Duration(months, 0 if name == times.YEAR_MONTH else value.time, name)
 
     return convert
 
@@ -163,9 +162,6 @@ TARGETS: dict[str, Callable[[Value], Value | None]] = {
     "float": _single,
     "double": _double,
     **{name: _stamp(name) for name in times.TYPES},
-    **{
-        name: _duration(name)
-        for name in (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)
-    },
+    **{name: _duration(name) for name in (times.DURATION, times.YEAR_MONTH, times.DAY_TIME)},
 }
 """The local names of the datatypes that can be cast to (beside string), with the conversions."""

@@ -30,15 +30,14 @@ from levada.core.rdf_terms import (
     Term,
     parse_term,
 )
-from levada.operators.expressions.scalar import durations, times
-from levada.operators.expressions.scalar.durations import Duration
+from levada.operators.expressions.scalar import times
 from levada.operators.expressions.scalar.numbers import (
     Number,
     Single,
     double,
     single,
 )
-from levada.operators.expressions.scalar.times import Timestamp
+from levada.operators.expressions.scalar.times import Duration, Timestamp
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double"
 BOOLEAN, DATE_TIME = XSD + "boolean", XSD + "dateTime"
@@ -61,7 +60,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_DURATIONS = (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)
+_DURATIONS = (times.DURATION, times.YEAR_MONTH, times.DAY_TIME)
 EXACT_DIGITS = 10**18
 
 
@@ -123,7 +122,7 @@ def read(lexical: str, datatype: str) -> Value | None:
             return stamp if stamp is not None and stamp.offset is not None else None
     if datatype in times.TYPES:
         return times.parse(lexical, datatype)
-    return durations.parse(lexical, datatype) if datatype in _DURATIONS else None
+    return times.parse_duration(lexical, datatype) if datatype in _DURATIONS else None
 
 
 def _read_single(lexical: str) -> Single:
@@ -223,10 +222,10 @@ def _exact_facets(number: int | Decimal) -> tuple[int, float, int, int]:
 
 
 def _time_facets(stamp: Timestamp) -> tuple[int, float, int, int]:
-    ms, finer = divmod(stamp.instant - _EPOCH, durations.SECOND // 1000)
+    ms, finer = divmod(stamp.instant - _EPOCH, times.SECOND // 1000)
     if finer or stamp.offset is None or not 1 <= (stamp.year or 0) <= 9999:
         return Kind.HARD_TIME, 0.0, 0, 0
     return Kind.DATETIME, 0.0, ms, 0
 
 
-_EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
+_EPOCH = times.days_before(1970, 1, 1) * times.DAY

@@ -11,11 +11,10 @@ number never needs a text.
 from __future__ import annotations
 
 from levada.core.rdf_terms import Literal, Term
-from levada.operators.expressions.scalar import durations, numbers, times
-from levada.operators.expressions.scalar.durations import Duration
+from levada.operators.expressions.scalar import numbers, times
 from levada.operators.expressions.scalar.literals import Text, Value, is_number, read, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
-from levada.operators.expressions.scalar.times import Timestamp
+from levada.operators.expressions.scalar.times import Duration, Timestamp
 
 _NUMERIC_LITERALS = ("integer", "decimal", "float", "double", "boolean")
 
@@ -36,7 +35,7 @@ def order(a: Term, b: Term) -> int | None:
         case Timestamp(), Timestamp():
             result = times.order(x, y)
         case Duration(), Duration():
-            result = durations.order(x, y)
+            result = times.order_durations(x, y)
     if result is None:
         raise ExpressionError("two terms without an order")
     return result

@@ -148,19 +148,19 @@ def _sub(pattern: tries.Pattern[str], template: Sequence[str | int], text: str) 
 def compile_(pattern: str, flags: str) -> Regex:
     """Compiles an XPath pattern with flags; an error if one of them is not valid."""
     try:
-        made = syntax.translate(pattern, flags)
+        translated = syntax.translate(pattern, flags)
     except syntax.PatternError as error:
         raise ExpressionError(str(error)) from None
-    linear = made.text if made.is_regular and _runs(made.text) else None
-    if (linear is None or made.has_line_anchors) and made.size > syntax.MAX_SIZE:
+    linear = translated.text if translated.is_regular and _runs(translated.text) else None
+    if (linear is None or translated.has_line_anchors) and translated.size > syntax.MAX_SIZE:
         raise ExpressionError("a regular expression that is too large")
-    tried = made.text
+    tried = translated.text
     for anchor in (syntax.LINE_START, syntax.LINE_END):
         tried = tried.replace(anchor, rf"(?:{anchor}(?<!\n\Z))")
     if linear is None:
         _compile_tries(tried)  # an error if the pattern is not valid there, either
-    has_line_anchors = made.has_line_anchors and linear is not None
-    return Regex(linear, has_line_anchors, tried, made.groups, "q" in flags)
+    has_line_anchors = translated.has_line_anchors and linear is not None
+    return Regex(linear, has_line_anchors, tried, translated.groups, "q" in flags)
 
 
 def _runs(linear: str) -> bool:

@@ -136,10 +136,10 @@ def concat(*args: Term) -> Literal:
 
 def lang_matches(tag: Term, accepted: Term) -> Literal:
     """``langMatches``: basic filtering of RFC 4647; ``*`` is any language."""
-    language, wanted = simple_text(tag).lower(), simple_text(accepted).lower()
-    if wanted == "*":
+    language, range_ = simple_text(tag).lower(), simple_text(accepted).lower()
+    if range_ == "*":
         return literal_of(language != "")
-    return literal_of(language == wanted or (wanted != "" and language.startswith(wanted + "-")))
+    return literal_of(language == range_ or (range_ != "" and language.startswith(range_ + "-")))
 
 
 def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:

@@ -11,12 +11,11 @@ from decimal import Decimal
 import pyoxigraph
 
 from levada.core.rdf_terms import LANG_STRING, Blank, Iri, Literal, Term
-from levada.operators.expressions.scalar import durations, numbers, times
-from levada.operators.expressions.scalar.durations import SECOND, Duration
+from levada.operators.expressions.scalar import numbers, times
 from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError, Number
 from levada.operators.expressions.scalar.strings import simple_text
-from levada.operators.expressions.scalar.times import Timestamp
+from levada.operators.expressions.scalar.times import SECOND, Duration, Timestamp
 
 _IRI = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 
@@ -159,7 +158,7 @@ def minutes(a: Term) -> Literal:
 
 def seconds(a: Term) -> Literal:
     """``SECONDS``: a decimal."""
-    return literal_of(Decimal(durations.show_seconds(_clock(a) % (60 * SECOND))))
+    return literal_of(Decimal(times.show_seconds(_clock(a) % (60 * SECOND))))
 
 
 def timezone(a: Term) -> Literal:
@@ -167,7 +166,7 @@ def timezone(a: Term) -> Literal:
     offset = _timestamp(a).offset
     if offset is None:
         raise ExpressionError("a time without zone")
-    return literal_of(Duration(0, offset * 60 * SECOND, durations.DAY_TIME))
+    return literal_of(Duration(0, offset * 60 * SECOND, times.DAY_TIME))
 
 
 def tz(a: Term) -> Literal:
@@ -187,7 +186,7 @@ def binary(operator: str) -> Callable[[Term, Term], Literal]:
             case Timestamp(), Duration():
                 return literal_of(times.shift(x, y, sign))
             case Duration(), Duration():
-                return literal_of(durations.add(x, y, sign))
+                return literal_of(times.add_durations(x, y, sign))
             case Timestamp(), Timestamp() if sign < 0:
                 return literal_of(times.subtract(x, y))
         raise ExpressionError("operands that have no sum or difference")

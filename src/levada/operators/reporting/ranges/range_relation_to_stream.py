@@ -118,16 +118,16 @@ def entries(rows: Frame) -> Frame:
     return concat([ends, before.where(again)])
 
 
-def remember(state: State, key: str, new: Frame | None, reach: int, made: int) -> None:
+def remember(state: State, key: str, new: Frame | None, reach: int, report: int) -> None:
     """Appends entries as a piece in order of key and time; drops pieces of which all have passed
-    for ranges up to ``reach`` (ms) at the report ``made``, puts younger ones together.
+    for ranges up to ``reach`` (ms) at the report ``report``, puts younger ones together.
     """
-    pieces = [p for p in state.pieces(key) if p.dead > made]
+    pieces = [p for p in state.pieces(key) if p.dead > report]
     if new is not None and new.n:
         pieces.append(_put(state, new, reach))
     if (start := due_together(pieces)) < len(pieces):
         every = concat([state.whole(p) for p in pieces[start:]])
-        left = every.where(every[TIME] > made - reach)
+        left = every.where(every[TIME] > report - reach)
         pieces = [*pieces[:start], *([_put(state, left, reach)] if left.n else [])]
     state.replace(key, pieces)
 
@@ -147,8 +147,8 @@ def find_ends(state: State, key: str, begun: Begun, lengths: Longs) -> Ends:
 
 def _in_piece(state: State, piece: StatePart, begun: Begun, lengths: Longs) -> Ends:
     rows = state.frame(piece)
-    keys, wanted = rows[col.KEY].view(np.int64), begun.k.view(np.int64)
-    low, high = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    keys, entry_keys = rows[col.KEY].view(np.int64), begun.k.view(np.int64)
+    low, high = np.searchsorted(keys, entry_keys), np.searchsorted(keys, entry_keys, side="right")
     some = np.flatnonzero(low < high)
     one, at = begun.take(some), rows[TIME]
     low = _first(at, low[some], high[some], one.first - lengths[-1])
@@ -191,12 +191,12 @@ def _by_length(
     return of[row][once], place[once]
 
 
-def _first(times: Times, low: Longs, high: Longs, wanted: Times) -> Longs:
+def _first(times: Times, low: Longs, high: Longs, targets: Times) -> Longs:
     """The first place from ``low`` on, up to ``high``, of ascending times that has such a one."""
     low, high = low.copy(), high.copy()
     while (left := low < high).any():
         middle = (low + high) >> 1
-        less = left & (times[np.minimum(middle, len(times) - 1)] < wanted)
+        less = left & (times[np.minimum(middle, len(times) - 1)] < targets)
         low = np.where(less, middle + 1, low)
         high = np.where(left & ~less, middle, high)
     return low
@@ -222,20 +222,20 @@ def ranged_changes(
     for number, family in enumerate(families.each):
         family_rows = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
         key = f"{node.id}.ends{family.number}"
-        made = int(calendar.low[family.longest])  # ends at the due reports are looked up
+        report = int(calendar.low[family.longest])  # ends at the due reports are looked up
         new = entries(family_rows) if family_rows.n else None
-        remember(env.state, key, new, family.reach + node.step.step, made)
+        remember(env.state, key, new, family.reach + node.step.step, report)
         if family_rows.n:
             parts += _new_rows(node, family, family_rows, env, calendar)
     _forget(node, env, {f"{node.id}.ends{family.number}" for family in families.each})
-    said = [part for part in parts if part.n]
-    return concat(said) if said else None
+    nonempty = [part for part in parts if part.n]
+    return concat(nonempty) if nonempty else None
 
 
-def _forget(node: PlanNode, env: OperatorContext, kept: set[str]) -> None:
+def _forget(node: PlanNode, env: OperatorContext, needed: set[str]) -> None:
     """Drops the state of removed families."""
     for key in env.state.keys(f"{node.id}.ends"):
-        if key not in kept:
+        if key not in needed:
             env.state.replace(key, [])
 
 
@@ -272,10 +272,10 @@ def _spans(node: PlanNode[s.RangedChanges], frame: Frame, families: Families) ->
     hi = frame[col.greatest(0)] if span.hi else lo
     prev = frame[LOWEST_CELL_BEFORE] if span.prev else np.full(frame.n, MIN, np.int64)
     numbers = np.array([one.number for one in families.each], np.int64)
-    kept = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
-    kept[col.BEGIN] = enter(*node.windows.params(row), op, hi)
-    kept[col.SEQUENCE] = numbers[families.of_member[op]]
-    return Frame({**kept, LOWEST_CELL: lo, LOWEST_CELL_BEFORE: prev}, frame.n).where(prev < lo)
+    columns = {name: c for name, c in frame.columns.items() if not col.is_time(name)}
+    columns[col.BEGIN] = enter(*node.windows.params(row), op, hi)
+    columns[col.SEQUENCE] = numbers[families.of_member[op]]
+    return Frame({**columns, LOWEST_CELL: lo, LOWEST_CELL_BEFORE: prev}, frame.n).where(prev < lo)
 
 
 def _renew_rows(rows: Frame, families: Families) -> Frame:
@@ -416,10 +416,10 @@ def _as_members(rows: Frame, members: Members, intervals: Intervals) -> Frame:
 
 def _report_rows(rows: Frame, row: Longs, op: Ints) -> Frame:
     """Returns report rows of these members or cells."""
-    taken = rows.take(row)
+    reported = rows.take(row)
     replaced = ("op", "r", "w", LOWEST_CELL, LOWEST_CELL_BEFORE)
     columns = {
-        n: c for n, c in taken.columns.items() if n not in replaced and not n.startswith("#")
+        n: c for n, c in reported.columns.items() if n not in replaced and not n.startswith("#")
     }
-    weights = np.ones(taken.n, np.int8)
-    return Frame({"op": op, **columns, "r": taken[col.BEGIN], "w": weights}, taken.n)
+    weights = np.ones(reported.n, np.int8)
+    return Frame({"op": op, **columns, "r": reported[col.BEGIN], "w": weights}, reported.n)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,22 +21,26 @@ from levada.checkpoint.leadership.heartbeat import (
     write_pulse,
 )
 from levada.core.clock import CLOCK
+from levada.engine.driver.loop_control import LoopControl
 from levada.errors import CheckpointError
+from levada.runtime.driver.source_coordinator import SourceCoordinator
+from levada.runtime.driver.spool_registry import Spools
 
 
 class HeartbeatThread:
-    """Runs from ``start`` to ``stop``, or until another engine has taken over. Then it calls
-    ``overtaken`` once. ``away`` returns the streams whose sources do not respond, with the reasons.
+    """Runs from ``start`` to ``stop``, or until another engine has taken over. Then it wakes
+    ``loop`` once. ``sourcing`` and ``spools``: the sources of the streams.
     """
 
     def __init__(
         self,
         checkpoint: Checkpoint,
-        overtaken: Callable[[], None],
-        away: Callable[[], Mapping[str, str]],
+        loop: LoopControl,
+        sourcing: SourceCoordinator,
+        spools: Spools,
     ) -> None:
-        self._checkpoint, self._overtaken = checkpoint, overtaken
-        self._away, self._since = away, dict[str, int]()
+        self._checkpoint, self._loop = checkpoint, loop
+        self._sourcing, self._spools, self._since = sourcing, spools, dict[str, int]()
         self._root, self._reign = checkpoint.root, checkpoint.reign
         self._count = 0
         self._waiting: dict[Path, StabilityTimer] = {}
@@ -62,7 +65,7 @@ class HeartbeatThread:
     def _go(self) -> None:
         while not self._stopping.wait(INTERVAL):
             if self._reign.takeover_error() is not None:
-                self._overtaken()
+                self._loop.wake()
                 return
             self._pulse()
             self._forget_the_gone()
@@ -72,13 +75,18 @@ class HeartbeatThread:
     def _pulse(self, *, left: bool = False) -> None:
         self._count += 1
         with suppress(OSError):  # an error here also prevents the commit, which reports it
-            away = () if left else self._unavailable()
+            away = () if left else self._sources_away()
             step = "" if left or CLOCK.step is None else str(CLOCK.step)
             write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))
 
-    def _unavailable(self) -> tuple[Away, ...]:
+    @property
+    def unavailable_sources(self) -> dict[str, str]:
+        """The reasons why sources do not respond, by stream."""
+        return {**self._sourcing.unavailable, **self._spools.unavailable}
+
+    def _sources_away(self) -> tuple[Away, ...]:
         """Returns the sources that do not respond, each with the time since when."""
-        why = self._away()
+        why = self.unavailable_sources
         now = CLOCK()
         self._since = {stream: self._since.get(stream, now) for stream in why}
         return tuple(Away(stream, self._since[stream], why[stream]) for stream in why)

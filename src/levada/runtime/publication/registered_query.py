@@ -1,5 +1,5 @@
-"""Tracks a registered query in the plans: which results are its own, also if its name has been
-registered again.
+"""Describes a registered query and tracks it in the plans: which results are its own, also if its
+name has been registered again.
 
 A query has one Emit member at a time, from the plan version that first has it (``since``) to the
 first version without it (``until``). The rows of that member in epochs of these versions are its
@@ -10,14 +10,19 @@ which all its Emits share, so that readers need no old plans.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
 
 from levada.core.event_time import MAX, MIN, instant
+from levada.core.frozen import frozen
 from levada.errors import UsageError
 from levada.plan.execution.plan import QueryPlan
 from levada.plan.execution.row_layout import Layout
+from levada.plan.logical import nodes as a
+from levada.plan.logical.ontology_schema import Regime
 from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.query_template import TemplateInstance
 
 
 @dataclass(eq=False, slots=True)
@@ -55,22 +60,56 @@ class Lifetime:
         return self.query is not None and self.query.since <= version < self.until
 
 
-# Identifies registered queries across runs; the identity is computed on demand.
+@frozen
+class Registered:
+    """A registered query and its lifetime. ``said``: the text as registered, None if it equals the
+    text of its meaning.
+    """
 
+    name: str
+    said: str | None
+    dialect: str
+    options: QueryOptions
+    meaning: a.Query | TemplateInstance
+    lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
 
-class Identified(Protocol):
-    """A registered query."""
+    @property
+    def text(self) -> str:
+        """The text of the query."""
+        if self.said is None:
+            assert isinstance(self.meaning, TemplateInstance), "a row of a template has a text"
+            return self.meaning.text
+        return self.said
+
+    @property
+    def query(self) -> a.Query:
+        """The meaning of the query."""
+        return _query_of(self.meaning, self.text)
+
+    @property
+    def alike(self) -> a.Query:
+        """A query with the same windows and form: its meaning, with any terms."""
+        return (
+            self.meaning.template.query
+            if isinstance(self.meaning, TemplateInstance)
+            else self.meaning
+        )
 
     @property
     def identity(self) -> str:
-        """Returns the identity of the query: equal if it is registered again unchanged."""
+        """The identity of the query: equal if it is registered again unchanged."""
+        declaration = f"{self.dialect}\n{_identity_options(self.options)}\n{self.text}"
+        if self.options.entailment in (None, Regime.NONE):
+            return declaration
+        # its meaning depends on the ontology
+        return f"{declaration}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
 @dataclass(frozen=True)
 class Identities(Mapping[str, str]):
     """Computes the identities of queries on demand: texts with their options, so none is stored."""
 
-    queries: Mapping[str, Identified]
+    queries: Mapping[str, Registered]
 
     def __getitem__(self, name: str) -> str:
         return self.queries[name].identity
@@ -80,6 +119,19 @@ class Identities(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self.queries)
+
+
+def _query_of(meaning: a.Query | TemplateInstance, text: str) -> a.Query:
+    """Parses the meaning of a query from its text."""
+    if isinstance(meaning, TemplateInstance):
+        return replace(meaning.template.fill(meaning.terms), text=text)
+    return meaning
+
+
+@lru_cache(maxsize=64)
+def _identity_options(options: QueryOptions) -> str:
+    """Returns options as identities contain them: those from before regions are unchanged."""
+    return str(options).replace(", region=''", "")
 
 
 # Determines when a query ends: the last instant at which it reports, by its options and its start

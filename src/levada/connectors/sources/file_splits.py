@@ -1,4 +1,9 @@
-"""Turns ranges of files into references for tasks, and numbers records."""
+"""Turns ranges of files into references for tasks, and numbers records.
+
+No two records of a stream have the same number. The records of a sequence are numbered through all
+of its files. With ``files=parallel`` each file has ``FILE_NUMBERS`` numbers, in the order in which
+the files are begun, so the numbers do not depend on the size of the epochs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_splitter import WINDOW, FileRange, FileSplitter, SourceFile
 from levada.connectors.sources.fingerprint import hashed_ranges, last_piece
@@ -15,6 +21,9 @@ from levada.connectors.sources.splits import FileSplit, Piece, document_id
 
 Position = dict[str, Any]
 Taken = tuple[SourceFile, FileRange]
+
+FILE_NUMBERS = 1 << 40
+"""The numbers of a file's records with ``files=parallel``; 2**23 files have some."""
 
 
 def references_of(
@@ -30,12 +39,12 @@ def references_of(
         else None
     )
     counts: dict[str, int] = {}
-    rows: dict[str, int] = dict(position.get("rows", {}))
     lives: dict[str, int] = position.get("lives", {})
     references = []
     merged = _merge(taken, by_bytes=config.format != "parquet")
     hashed = _blocks_to_hash(merged, prints)
-    for (file, piece), blocks in zip(merged, hashed, strict=True):
+    numbers = number_records(merged, position, config)[0]
+    for (file, piece), blocks, number in zip(merged, hashed, numbers, strict=True):
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
         references.append(
@@ -52,7 +61,7 @@ def references_of(
                 document=document_id(config.name, file.name, lives.get(file.name, 0)),
                 elements=piece.elements,
                 limit_left=left,
-                row=rows.get(file.name, 0),
+                row=number,
                 fingerprint=prints.get(file.name, ""),
                 seen=() if is_packed(file.name) else (file.size, file.time),
                 pieces=piece.pieces + _read_behind(piece, prints.get(file.name, "")),
@@ -61,7 +70,6 @@ def references_of(
                 base=Path(os.path.abspath(file.path)).as_uri() if config.documents else "",
             )
         )
-        rows[file.name] = rows.get(file.name, 0) + piece.elements
     return references
 
 
@@ -84,13 +92,27 @@ def _blocks_to_hash(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple
     return blocks
 
 
-def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:
-    """Returns the number of assigned records of each file; of a sequence, of the one being read."""
+def number_records(
+    taken: list[Taken], position: Position, config: StreamConfig
+) -> tuple[list[int], Position]:
+    """Returns the number of the first record of each range, and the fields of the position after
+    them; zeros if no mapping uses the number.
+    """
+    if config.mapping is None or not config.mapping.numbers_rows:
+        return [0] * len(taken), {}
+    free: int = position.get("numbered", 0)
     rows: dict[str, int] = dict(position.get("rows", {}))
+    numbers = []
     for file, piece in taken:
-        rows[file.name] = rows.get(file.name, 0) + piece.elements
-    last = taken[-1][0].name
-    return {"rows": rows if parallel else {last: rows[last]}}
+        if config.files == "sequence":
+            numbers.append(free)
+            free += piece.elements
+            continue
+        if file.name not in rows:
+            rows[file.name], free = free, free + FILE_NUMBERS
+        numbers.append(rows[file.name])
+        rows[file.name] += piece.elements
+    return numbers, {"numbered": free, **({"rows": rows} if rows else {})}
 
 
 def _merge(taken: list[Taken], *, by_bytes: bool) -> list[Taken]:

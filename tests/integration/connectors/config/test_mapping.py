@@ -14,6 +14,7 @@ import pytest
 from levada.connectors.config.column_names import place_of
 from levada.connectors.config.mapping_formula import compile_, names_of
 from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.sources.file_splits import FILE_NUMBERS
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 
@@ -240,21 +241,25 @@ def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("epoch_rows", [1, 3, 1000])
-def test_the_number_of_a_record_is_its_place_in_its_file(
+def test_the_number_of_a_row_is_its_place_in_the_stream(
     tmp_path: Path, files: str, epoch_rows: int
 ) -> None:
     (tmp_path / "d").mkdir()
     for name, rows in (("a", 4), ("b", 5)):
         (tmp_path / "d" / f"{name}.csv").write_text("".join(f"{name},{i}\n\n" for i in range(rows)))
     (tmp_path / "m.yaml").write_text(
-        "header: [f, i]\nlet: {ts: 1000 + row}\n"
+        "header: [f, i]\nlet: {ts: 1000 + integer(i)}\n"
         "triples: ['<http://e/{f}/{i}> <http://e/row> {row}']"
     )
     found, record, _ = triples_of(
         tmp_path, tmp_path / "d", epoch_rows, mapping=tmp_path / "m.yaml", files=files, lateness=10
     )
     numbers = {(q.subject.value, int(q.object.value)) for q in found}
-    assert numbers == {(f"http://e/{f}/{i}", i) for f, n in (("a", 4), ("b", 5)) for i in range(n)}
+    second = 4 if files == "sequence" else FILE_NUMBERS
+    assert numbers == {
+        (f"http://e/{f}/{i}", first + i) for f, n, first in (("a", 4, 0), ("b", 5, second))
+        for i in range(n)
+    }  # fmt: skip
     assert record.elements == 9
 
 

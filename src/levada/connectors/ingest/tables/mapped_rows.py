@@ -105,7 +105,7 @@ def _map_rows(
 
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
-    """Returns the typed columns, the number of each record, and the formulas."""
+    """Returns the typed columns, the number of each record in the stream, and the formulas."""
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})

@@ -89,7 +89,7 @@ Static = Annotated[
     ),
 ]
 Dialect = Annotated[
-    Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"] | None,
+    Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql", "stream"] | None,
     typer.Option(
         help="The language of the query files; else by their ending, or by the text.",
         rich_help_panel=MEANING,

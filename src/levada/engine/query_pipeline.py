@@ -29,6 +29,7 @@ from levada.errors import LevadaError, QueryError, QueryFailureError, Span
 from levada.language import parse
 from levada.language.cql.ast import Script
 from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import STREAM, is_cql
 from levada.language.sparql.ast import Constant, QueryUnit
 from levada.language.translate.sparql.translate import translate
 from levada.language.translate.sparql.windows import iri
@@ -102,21 +103,21 @@ class Prepared:
     @_stage
     def ast(self) -> QueryUnit | Script:
         """Returns the tree of the text."""
-        if self.asked.spoken == "cql":
-            return parse_script(self.asked.text)
+        if is_cql(self.asked.spoken):
+            return parse_script(self.asked.text, quoted_texts=self.asked.spoken == STREAM.name)
         return parse(self.asked.text, self.asked.dialect)
 
     @_stage
     def algebra(self) -> a.Query:
         """Returns the meaning of the text. Streams have the names of the text."""
-        if self.asked.spoken == "cql":
+        if is_cql(self.asked.spoken):
             return _translate_cql(self.asked, self.known)  # it parses the views, too
         return _translate_sparql(self.ast, self.asked, self.known)
 
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
         """Returns the certain mistakes in a query that can be run nevertheless."""
-        if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
+        if not is_cql(self.asked.spoken) and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
             return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
         from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
@@ -134,7 +135,7 @@ class Prepared:
     @property
     def _places(self) -> dict[str, Span]:
         """Returns the places where the text names its streams. Translation returns those of CQL."""
-        if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
+        if is_cql(self.asked.spoken) or not isinstance(tree := self.ast, QueryUnit):
             return {}
         named = (clause.stream for clause in tree.windows)
         return {iri(name): name.span for name in named if isinstance(name, Constant)}
@@ -195,7 +196,7 @@ def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     streams = known.streams.items()
     schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
     relations = [name for name, facts in streams if facts.sign]
-    return translate_cql(asked.text, schemas, asked.options, relations)
+    return translate_cql(asked.text, schemas, asked.options, relations, asked.spoken)
 
 
 def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:
@@ -210,5 +211,5 @@ def _context(asked: QueryRequest, ontology: Ontology) -> Context:
     it.
     """
     regime = asked.options.entailment or Regime.NONE
-    entails = regime is not Regime.NONE and asked.spoken != "cql"
+    entails = regime is not Regime.NONE and not is_cql(asked.spoken)
     return Context(ontology.schema(regime) if entails else None)

@@ -130,7 +130,7 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
         ("queries: {q: {text: x, dialekt: cql}}", "queries.q.dialekt is not an option.",
          "Did you mean dialect?"),
         ("queries: {q: {text: x, dialect: sql}}",
-         "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream or cql, not "
+         "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream, cql or stream, not "
          "'sql'.", None),
         ("queries: {q: {text: x, t0: yesterday}}", "queries.q.t0: yesterday is not a time.", None),
         ("queries: {q: {text: x, t0: true}}", "queries.q.t0 is a time, not True.", ""),

@@ -144,7 +144,7 @@ def _format(shell: Shell, argument: str) -> None:
 
 
 def _dialect(shell: Shell, argument: str) -> None:
-    """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql]: the language of what is typed"""
+    """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql|stream]: the language of what is typed"""
     if argument:
         chosen = _one_of(argument, ("auto", *DIALECTS))
         shell.session.dialect = None if chosen == "auto" else chosen

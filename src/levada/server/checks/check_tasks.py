@@ -20,6 +20,7 @@ from levada.language import parse
 from levada.language import show as show_tree
 from levada.language.cql import ast as cql
 from levada.language.cql.ast import Script, Table, show_script
+from levada.language.dialects.detect import is_cql
 from levada.language.sparql import ast
 from levada.language.sparql.ast import (
     BuiltIn,
@@ -153,7 +154,7 @@ def _warning_fields(query: Prepared) -> dict[str, Any]:
 
 def _encode_tree(query: Prepared) -> bytes:
     """Returns the syntax tree of a long text; b"" for short texts, which parse quickly."""
-    if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
+    if len(query.asked.text) <= SMALL_TEXTS or is_cql(query.asked.spoken):
         return b""
     tree = encode_tree(query.ast)
     return tree if len(tree) <= MAX_TREE else b""

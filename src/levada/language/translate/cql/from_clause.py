@@ -47,6 +47,7 @@ from levada.language.cql.ast import (
     View,
     WindowSpec,
     WindowWord,
+    show_name,
 )
 from levada.language.translate.cql.expressions import cast
 from levada.language.translate.cql.scope import Columns, suggest_column
@@ -269,7 +270,7 @@ class Levels:
         """Returns the error of an unknown stream, with the near misses among ``known``."""
         hint = f"No stream has columns: name it with a schema (--stream {name}=PATH,schema=auto)."
         if known:
-            hint = near(name, known)
+            hint = near(name, map(show_name, known))
         message = f"There is no tuple stream {name}."
         return UnknownNameError(message, span=span, text=self.text, hint=hint)
 

@@ -116,10 +116,15 @@ class Prepared:
 
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
-        """Returns the certain mistakes in a query that can be run nevertheless."""
+        """Returns the certain mistakes in a query that can be run nevertheless, and the axioms of
+        the ontology that it does not use.
+        """
         if not is_cql(self.asked.spoken) and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
-            return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+            slips = warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+            regime = self.asked.options.entailment or Regime.NONE
+            unused = self.known.ontology.unused_axioms(regime) if regime is not Regime.NONE else ()
+            return *slips, *(QueryWarning(axioms.message, None, axioms.hint) for axioms in unused)
         from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
 
         return warnings_of_cql(self.asked.text)

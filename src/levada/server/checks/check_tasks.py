@@ -15,7 +15,7 @@ from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import Prepared, prepare
 from levada.engine.query_request import QueryRequest
 from levada.engine.syntax_tree_transfer import SMALL_TEXTS, encode_tree
-from levada.errors import QueryError, QueryFailureError, UnsupportedError, UsageError
+from levada.errors import QueryError, QueryFailureError, Span, UnsupportedError, UsageError
 from levada.language import parse
 from levada.language import show as show_tree
 from levada.language.cql import ast as cql
@@ -146,8 +146,9 @@ def _warning_fields(query: Prepared) -> dict[str, Any]:
     except QueryFailureError:  # only the warnings fail: the query may work
         query_warnings = ()
     warned = [
-        {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+        {"message": w.message, "line": span.line, "column": span.column, "hint": w.hint}
         for w in query_warnings[:MAX_SHOWN]
+        for span in (w.span or Span(1, 1),)
     ]
     return {"warnings": warned, "more_warnings": len(query_warnings) - len(warned)}
 

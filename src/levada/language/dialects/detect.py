@@ -25,10 +25,10 @@ from levada.language.dialects.dialect import Dialect
 from levada.language.dialects.rspql import RSPQL
 from levada.language.dialects.sparqlstream import SPARQLSTREAM
 
-CQL = Dialect("cql", "CQL", (), (".cql",), output="RSTREAM")
+CQL = Dialect("cql", "CQL", (), (".cql",), output="RELATION")
 """CQL has a grammar of its own (``language/cql/parser.py``); here it is a name and an ending."""
 
-STREAM = Dialect("stream", "CQL of STREAM", (), output="RSTREAM")
+STREAM = Dialect("stream", "CQL of STREAM", (), output="RELATION")
 """CQL in which a word in double quotes is a text, as in the scripts of STREAM."""
 
 DIALECTS: dict[str, Dialect] = {

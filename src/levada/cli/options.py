@@ -344,6 +344,14 @@ KeepOpen = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="A column or a pattern that has matched nothing is an error at the end.",
+        rich_help_panel=RUNNING,
+    ),
+]
 AcceptChanges = Annotated[
     bool,
     typer.Option(

@@ -108,7 +108,13 @@ def test_the_default_output_of_the_table_is_that_of_the_engine(
     assert line.rstrip().endswith(word)
 
 
-WORDS = {"ISO 8601": "", "anywhere": "", "forever": None, "never": None, "a day": None}
+WORDS: dict[str, str | int | None] = {
+    "ISO 8601": "",
+    "anywhere": "",
+    "forever": None,
+    "never": None,
+    "a day": None,
+}
 WORDS |= {"a comma": ",", "1,000,000": 1_000_000}
 SENTENCES = {"the file extension; required for messages", "`column`; tuples `field:ts`"}
 SENTENCES |= {"`line`; documents: `document`; messages: `message`", "required for CSV and NDJSON"}

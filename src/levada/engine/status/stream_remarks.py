@@ -4,11 +4,15 @@ of dead letters. The summary of a run and ``levada status`` show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from levada.core.count_text import count_text
 
+MAX_SHOWN = 5  # columns
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
@@ -46,6 +50,10 @@ class Counts(Protocol):
         """Returns a sentence about the element behind which most others were late."""
 
     @property
+    def missing_values(self) -> str:
+        """Returns a sentence about columns without any value."""
+
+    @property
     def dead_letter_reasons(self) -> tuple[str, ...]:
         """Returns some dead letters, with their reasons."""
 
@@ -74,6 +82,8 @@ def _stream_remarks(counts: Counts) -> Iterator[str]:
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
             f"{UNIT_NAMES[counts.suspected_unit]}. Say unit={counts.suspected_unit}?"
         )
+    if counts.missing_values:
+        yield counts.missing_values
     if counts.late_cause:
         yield counts.late_cause
     if counts.dead_letters:
@@ -82,6 +92,59 @@ def _stream_remarks(counts: Counts) -> Iterator[str]:
 
 def _files(n: int) -> str:
     return count_text(n, "file was", "files were")
+
+
+def describe_empty_columns(columns: Sequence[str], rows: int, members: Sequence[str]) -> str:
+    """Describes columns that have no value in any of so many rows, with the names that the rows
+    have; "" without such columns.
+
+    >>> describe_empty_columns(["temp"], 240, ["device", "tmp"])
+    'None of 240 rows has a value in the column temp. Did you mean tmp? Their members: device, tmp.'
+    """
+    if not columns or not rows:
+        return ""
+    listed = ", ".join(columns[:MAX_SHOWN])
+    more = len(columns) - MAX_SHOWN
+    named = f"column{'s' * (len(columns) > 1)} {listed}" + (f" and {more} more" if more > 0 else "")
+    number = count_text(rows, "row")
+    return f"None of {number} has a value in the {named}.{_hint(columns[0], tuple(members))}"
+
+
+def describe_pattern(stream: str, pattern: str, predicates: Sequence[str]) -> str:
+    """Describes a pattern that no triple of a stream has matched, with the predicates that the
+    stream has.
+
+    >>> describe_pattern("obs", "?s <http://e/tmp> ?v", ["<http://e/temp>"])  # doctest: +ELLIPSIS
+    'No triple of obs has matched the pattern ?s <http://e/tmp> ?v. Did you mean <http://e/temp>?...'
+    """
+    terms = pattern.strip("() ").split(" ")
+    predicate = terms[1] if len(terms) > 1 and terms[1].startswith("<") else ""
+    known = _hint(predicate, tuple(predicates), "predicates") if predicate else ""
+    return f"No triple of {stream} has matched the pattern {pattern}.{known}"
+
+
+@lru_cache(maxsize=1024)  # many queries look for the same predicates
+def _hint(name: str, members: tuple[str, ...], noun: str = "members") -> str:
+    """Returns the members with a similar last word, and all members, as sentences; "" without
+    members.
+    """
+    if not members:
+        return ""
+    words = [_last_word(member) for member in members]
+    close = difflib.get_close_matches(_last_word(name), words, n=3)
+    pairs = list(zip(members, words, strict=True))
+    similar = [m for word in dict.fromkeys(close) for m, w in pairs if w == word]
+    asked = f" Did you mean {' or '.join(similar[:3])}?" if similar and name not in members else ""
+    return f"{asked} Their {noun}: {', '.join(members)}."
+
+
+def _last_word(name: str) -> str:
+    """Returns the part of a name that namespaces and paths leave.
+
+    >>> _last_word("<http://e/ns#alarm>"), _last_word("reading.temp")
+    ('alarm', 'temp')
+    """
+    return re.split(r"[/#.:]", name.strip("<>"))[-1]
 
 
 def unread(name: str, path: str, counts: Counts) -> str:

@@ -38,7 +38,8 @@ class StreamCounts:
     ends were read; both are among the ``dead_letters``. ``replaced_files``: files whose name
     another one took. ``suspected_unit``: the apparent unit of its times. ``dead_letter_reasons``:
     of some dead letters. ``null_messages``: messages without a value. ``late_cause``: the element
-    behind which most others were late, and how many.
+    behind which most others were late, and how many. ``missing_values``: the columns that no row
+    has a value in, and the names that the rows have.
     """
 
     elements: int = 0
@@ -53,6 +54,7 @@ class StreamCounts:
     dead_letter_reasons: tuple[str, ...] = ()
     null_messages: int = 0
     late_cause: str = ""
+    missing_values: str = ""
 
 
 @frozen
@@ -120,7 +122,8 @@ class Summary:
     ``no_result_reasons``: a sentence for each query without a result since the beginning of its
     checkpoint. ``unread_streams``: a sentence for each stream without elements.
     ``dead_letter_path``: the place of dead letters. ``undelivered_outputs``: sentences about
-    outputs that lack results.
+    outputs that lack results. ``unmatched_patterns``: sentences about patterns of a query that
+    nothing has matched, although the query has results.
     """
 
     elements: int = 0
@@ -141,11 +144,21 @@ class Summary:
     unread_streams: Mapping[str, str] = field(default_factory=dict)
     undelivered_outputs: tuple[str, ...] = ()
     all_runs: AllRunsTotals | None = None
+    unmatched_patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """Returns 0, or 3 if nothing of some stream has been read."""
         return NOTHING_READ if self.unread_streams else 0
+
+    @property
+    def unmatched(self) -> Iterator[str]:
+        """Yields a sentence for each column and each pattern that has matched nothing."""
+        for name, counts in self.streams.items():
+            if counts.missing_values:
+                yield f"{name}: {counts.missing_values}"
+        for name, sentences in self.unmatched_patterns.items():
+            yield from (f"{name}: {sentence}" for sentence in sentences)
 
     @property
     def elements_per_second(self) -> float:
@@ -212,6 +225,9 @@ class Summary:
             )
         for name, reason in self.no_result_reasons.items():
             yield Text(f"{name}: {reason}")
+        for name, sentences in self.unmatched_patterns.items():
+            if name not in self.no_result_reasons:
+                yield from (Text(f"{name}: {sentence}") for sentence in sentences)
         for sentence in (*self.unread_streams.values(), *self.undelivered_outputs):
             yield Text(sentence)
 

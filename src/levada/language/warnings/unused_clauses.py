@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from levada.errors import Span
 from levada.language.sparql import ast
 from levada.language.sparql.scope import operands, visible_names
 from levada.language.warnings.unbound_variables import groups_of
@@ -66,7 +67,7 @@ def _modifiers(unit: ast.QueryUnit) -> Iterator[QueryWarning]:
     is_ask = isinstance(form, ast.Ask)
     if modifiers.order_by and (is_ask or (modifiers.limit is None and not modifiers.offset)):
         why = "ASK only says whether there is a solution" if is_ask else "triples have no order"
-        span = modifiers.order_by[0].expression.span
+        span = _place(modifiers.order_by[0].expression) or form.span
         yield QueryWarning(f"ORDER BY has no effect: {why}.", span, _OUT)
     if is_ask and modifiers.limit and not modifiers.offset:
         why = "ASK only says whether there is a solution"
@@ -85,17 +86,24 @@ def _in_group(group: ast.Group) -> Iterator[QueryWarning]:
                 )
             case ast.Filter(expression) | ast.Bind(expression):
                 yield from _in_expression(expression)
-            case ast.SubSelect(_, where, modifiers):
+            case ast.SubSelect(select, where, modifiers):
                 if modifiers.order_by and modifiers.limit is None and not modifiers.offset:
                     yield QueryWarning(
                         "ORDER BY has no effect in a sub-query without LIMIT or OFFSET.",
-                        modifiers.order_by[0].expression.span,
+                        _place(modifiers.order_by[0].expression) or select.span,
                         "Write it behind the whole query, or leave it out.",
                     )
                 yield from _in_group(where)
         for inner in groups_of(element):
             yield from _in_group(inner)
         bound.update(visible_names(element))
+
+
+def _place(expression: ast.Expression) -> Span | None:
+    """Returns the place of an expression, or of the first of its parts that has one."""
+    if not isinstance(expression, ast.Operation):
+        return expression.span
+    return next(filter(None, map(_place, expression.operands)), None)
 
 
 def _in_expression(expression: ast.Expression) -> Iterator[QueryWarning]:

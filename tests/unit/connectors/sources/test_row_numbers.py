@@ -21,7 +21,7 @@ from levada.core.array_types import Bytes
 from levada.errors import UsageError
 from levada.kernels.text.byte_ops import parsing_room
 
-BOUNDS = {"late_below": 0, "future_above": 1 << 60, "seed": 1}
+BOUNDS: dict[str, Any] = {"late_below": 0, "future_above": 1 << 60, "seed": 1}
 NUMBERS = "columns: {v: integer}\ntriples: ['<http://e/{row}> <http://e/v> {v}']\n"
 
 

@@ -43,6 +43,8 @@ def messages(text: str) -> list[str]:
          "ORDER BY has no effect: triples have no order."),
         (f"ASK {W} {{ {READ} }} ORDER BY ?s",
          "ORDER BY has no effect: ASK only says whether there is a solution."),
+        (f"ASK {W} {{ {READ} }} ORDER BY (1 + ?s)",
+         "ORDER BY has no effect: ASK only says whether there is a solution."),
         (f"ASK {W} {{ {READ} }} LIMIT 3",
          "LIMIT has no effect: ASK only says whether there is a solution."),
         (f"{SELECT} {{ SELECT ?s {{ {READ} }} ORDER BY ?s }} }}",

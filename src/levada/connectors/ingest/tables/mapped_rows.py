@@ -101,7 +101,15 @@ def _map_rows(
         unit=unit,
         blank=rows.blank,
         lead=int(rows.offset[leading(ts, verdict)].sum()),
+        empty_columns=_empty_columns(rows, config.mapping, keep),
     )
+
+
+def _empty_columns(rows: RawRows, mapping: RowMapping, keep: Times) -> tuple[str, ...]:
+    """Returns the columns without a value in any of the kept rows."""
+    columns = (rows.table[name] for name in mapping.needed_columns)
+    suspects = (column for column in columns if column.null_count() >= len(keep) > 0)
+    return tuple(c.name for c in suspects if c.gather(keep).null_count() == len(keep))
 
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:

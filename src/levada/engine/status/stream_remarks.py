@@ -119,7 +119,8 @@ def describe_pattern(stream: str, pattern: str, predicates: Sequence[str]) -> st
     """
     terms = pattern.strip("() ").split(" ")
     predicate = terms[1] if len(terms) > 1 and terms[1].startswith("<") else ""
-    known = _hint(predicate, tuple(predicates), "predicates") if predicate else ""
+    is_missing = predicate and predicate not in predicates
+    known = _hint(predicate, tuple(predicates), "predicates") if is_missing else ""
     return f"No triple of {stream} has matched the pattern {pattern}.{known}"
 
 

@@ -15,6 +15,7 @@ query's name as a note.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -25,7 +26,13 @@ from levada.core.stream_facts import StreamFacts
 from levada.engine.name_resolution import NameScope, bind_names
 from levada.engine.ontology import Ontology
 from levada.engine.query_request import QueryRequest, note
-from levada.errors import LevadaError, QueryError, QueryFailureError, Span
+from levada.errors import (
+    LevadaError,
+    QueryError,
+    QueryFailureError,
+    QuerySyntaxError,
+    Span,
+)
 from levada.language import parse
 from levada.language.cql.ast import Script
 from levada.language.cql.parser import parse_script
@@ -49,6 +56,9 @@ if TYPE_CHECKING:
     from levada.plan.topology.topology import Topology
 
 T = TypeVar("T")
+_FILE_NAME = re.compile(
+    r"[\w./\\:~-]+\.(?:rq|sparql|sql|txt|cql|rspql|csparql|sparqlstream|cqels(?:ql|2)?)"
+)
 
 
 def prepare(
@@ -103,9 +113,14 @@ class Prepared:
     @_stage
     def ast(self) -> QueryUnit | Script:
         """Returns the tree of the text."""
-        if is_cql(self.asked.spoken):
-            return parse_script(self.asked.text, quoted_texts=self.asked.spoken == STREAM.name)
-        return parse(self.asked.text, self.asked.dialect)
+        try:
+            if is_cql(self.asked.spoken):
+                return parse_script(self.asked.text, quoted_texts=self.asked.spoken == STREAM.name)
+            return parse(self.asked.text, self.asked.dialect)
+        except QuerySyntaxError as error:
+            if _FILE_NAME.fullmatch(self.asked.text.strip()):
+                error.hint = "This is the name of a file: pass its text, Path(..).read_text()."
+            raise
 
     @_stage
     def algebra(self) -> a.Query:
@@ -201,7 +216,10 @@ def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     streams = known.streams.items()
     schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
     relations = [name for name, facts in streams if facts.sign]
-    return translate_cql(asked.text, schemas, asked.options, relations, asked.spoken)
+    rdf = [name for name, facts in streams if facts.schema is None]
+    return translate_cql(
+        asked.text, schemas, asked.options, relations, dialect=asked.spoken, rdf=rdf
+    )
 
 
 def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:

@@ -120,7 +120,7 @@ def _row(e: Entry) -> tuple[str, ...]:
 
 
 def _names_text(names: Sequence[str]) -> str:
-    """Returns up to three names, or their number. Of an IRI only the last word is shown.
+    """Returns up to three names, or their number; the last words of IRIs.
 
     >>> _names_text(["http://www.example.org/streams/obs#weather", "taxis"]), _names_text("abcd")
     ('weather, taxis', '4')

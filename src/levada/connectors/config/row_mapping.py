@@ -118,6 +118,11 @@ def load_mapping(path: str | Path) -> RowMapping:
     """Loads a mapping file. Raises ``UsageError`` with the place of the fault."""
     from levada.connectors.config.yaml_file import read_yaml  # here: few streams have a mapping
 
+    if Path(path).suffix.lower() in (".ttl", ".rml", ".r2rml", ".nt", ".rdf"):
+        raise UsageError(
+            f"The mapping file {path} is RDF: RML and R2RML are not read.",
+            hint="Write it in YAML: levada sample --mapping prints a first one.",
+        )
     document = read_yaml(Path(path), "mapping file")
     try:
         mapping = _mapping(document)

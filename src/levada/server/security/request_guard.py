@@ -220,10 +220,10 @@ class RequestGuard:
             return EVERYBODY
         scheme, _, presented = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not presented.strip():
-            raise _unauthorized("A token is asked for, in the header Authorization: Bearer TOKEN.")
+            raise _token_problem("A token is asked for, in the header Authorization: Bearer TOKEN.")
         token = self.tokens.find(presented.strip())
         if token is None:
-            raise _unauthorized(
+            raise _token_problem(
                 "This token is not known.",
                 "It may be cut short, or its line is not in the server's file of tokens any more.",
             )
@@ -302,7 +302,7 @@ def _is_open(path: str) -> bool:
     return path == "/" or path.startswith("/page/")
 
 
-def _unauthorized(detail: str, hint: str = "") -> Problem:
+def _token_problem(detail: str, hint: str = "") -> Problem:
     return Problem(401, detail, hint=hint, headers={"WWW-Authenticate": 'Bearer realm="levada"'})
 
 

@@ -29,10 +29,12 @@ def translate_cql(
     streams: Streams,
     options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     relations: Collection[str] = (),
+    *,
     dialect: str = "cql",
+    rdf: Collection[str] = (),
 ) -> nodes.Query:
     """Returns the algebra of a CQL text: one query, and the views before it. ``dialect``: cql or
-    stream.
+    stream. ``rdf``: the names of RDF streams, for messages.
 
     ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
     string, boolean), in order. The event time is a further column ``ts`` (integer, ms) unless the
@@ -46,7 +48,7 @@ def translate_cql(
     """
     try:
         script = parse_script(text, quoted_texts=dialect == STREAM.name)
-        return _translate(script, text, streams, options, relations)
+        return _translate(script, text, streams, options, (relations, rdf))
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
 
@@ -56,13 +58,14 @@ def _translate(
     text: str,
     streams: Streams,
     options: QueryOptions,
-    relations: Collection[str],
+    others: tuple[Collection[str], Collection[str]],
 ) -> nodes.Query:
     if len(script.queries) != 1:
         count_text = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
         raise QuerySyntaxError(f"This text has {count_text}, one is needed.", span=span, text=text)
-    return translate_query(script, script.queries[0], text, streams, options, relations=relations)
+    asked, (relations, rdf) = script.queries[0], others
+    return translate_query(script, asked, text, streams, options, relations=relations, rdf=rdf)
 
 
 def translate_query(
@@ -73,9 +76,11 @@ def translate_query(
     options: QueryOptions,
     *,
     relations: Collection[str] = (),
+    rdf: Collection[str] = (),
 ) -> nodes.Query:
     """Returns the algebra of one query of a script. Raises ``QueryError``."""
     levels = Levels(text, streams, relations, script, options)
+    levels.rdf = rdf
     top = levels.outermost(asked)
     levels.check_report()
     check_depth(top.node, text)

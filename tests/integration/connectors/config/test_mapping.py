@@ -11,9 +11,13 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
+from levada.cli.help.sample_table import mapping_of
 from levada.connectors.config.column_names import place_of
 from levada.connectors.config.mapping_formula import compile_, names_of
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.row_mapping import RowMapping, load_mapping
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.schema_inference import sniff
 from levada.connectors.sources.file_splits import FILE_NUMBERS
 from levada.engine.engine import Engine
 from levada.errors import UsageError
@@ -392,3 +396,45 @@ def test_a_column_of_any_name_stands_in_every_kind_of_term(tmp_path: Path) -> No
     found, _, letters = triples_of(tmp_path, tmp_path / "a.csv", mapping=path)
     assert not letters
     assert found == dataset("\n".join(expected))
+
+
+SUMS = """SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
+FROM NAMED WINDOW <http://e/w> ON <http://e/s> [RANGE PT1H STEP PT1H]
+WHERE { WINDOW <http://e/w> { ?row <http://example.org/a#k> ?k ; <http://example.org/a#v> ?v } }"""
+
+
+@pytest.mark.parametrize("files", ["sequence", "parallel"])
+def test_the_mapping_of_sample_keeps_the_rows_of_two_files_apart(
+    tmp_path: Path, files: str
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, first in (("a", 0), ("b", 60)):
+        rows = "".join(f"k{i % 3},{i},{1000 + i}\n" for i in range(first, first + 60))
+        (folder / f"{name}.csv").write_text("k,v,ts\n" + rows)
+    sampled = sniff(
+        str(folder / "a.csv"), StreamConfig("a", str(folder / "a.csv"), "csv", schema=AUTO)
+    )
+    (tmp_path / "m.yaml").write_text(mapping_of(sampled, folder / "a.csv"))
+    with Engine(spark=False, epoch_rows=25) as engine:
+        engine.stream("http://e/s", folder, mapping=tmp_path / "m.yaml", files=files)
+        query = engine.register(SUMS)
+        engine.start(once=True)
+        engine.await_end()
+        assert query.to_polars().select("n", "sum").rows() == [(120, sum(range(120)))]
+
+
+def test_the_mapping_of_sample_reads_messages_with_the_line_in_its_comment(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("k,the value,ts\nx,1,1000\n")
+    sampled = sniff(str(path), StreamConfig("a", str(path), "csv", schema=AUTO))
+    lines = mapping_of(sampled, path).splitlines()
+    (comment,) = (line for line in lines if "add: header:" in line)
+    assert load_text(tmp_path, lines).header == ()
+    added = comment.partition("add: ")[2]
+    assert load_text(tmp_path, [*lines, added]).header == ("k", "the value", "ts")
+
+
+def load_text(tmp_path: Path, lines: list[str]) -> RowMapping:
+    (tmp_path / "m.yaml").write_text("\n".join(lines))
+    return load_mapping(tmp_path / "m.yaml")

@@ -412,10 +412,9 @@ def test_the_mapping_of_sample_keeps_the_rows_of_two_files_apart(
     for name, first in (("a", 0), ("b", 60)):
         rows = "".join(f"k{i % 3},{i},{1000 + i}\n" for i in range(first, first + 60))
         (folder / f"{name}.csv").write_text("k,v,ts\n" + rows)
-    sampled = sniff(
-        str(folder / "a.csv"), StreamConfig("a", str(folder / "a.csv"), "csv", schema=AUTO)
-    )
-    (tmp_path / "m.yaml").write_text(mapping_of(sampled, folder / "a.csv"))
+    path = folder / "a.csv"
+    sampled = sniff(str(path), StreamConfig("a", str(path), "csv", schema=AUTO))
+    (tmp_path / "m.yaml").write_text(mapping_of(sampled, path))
     with Engine(spark=False, epoch_rows=25) as engine:
         engine.stream("http://e/s", folder, mapping=tmp_path / "m.yaml", files=files)
         query = engine.register(SUMS)

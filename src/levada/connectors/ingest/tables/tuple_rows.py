@@ -239,7 +239,8 @@ class TupleColumn:
     @property
     def is_empty(self) -> bool:
         """Whether there are rows, and none has a value."""
-        return len(self.kind) > 0 and bool((self.kind == Kind.UNBOUND).all())
+        first = self.kind[:1] == Kind.UNBOUND  # most columns have a value at once
+        return bool(first.any()) and bool((self.kind == Kind.UNBOUND).all())
 
     def facet(self, name: str) -> npt.NDArray[Any]:
         """Returns the facet k, d, m or c as an array."""

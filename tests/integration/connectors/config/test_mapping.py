@@ -5,7 +5,7 @@ files are the example.
 import json
 from csv import writer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pyoxigraph as ox
@@ -405,7 +405,7 @@ WHERE { WINDOW <http://e/w> { ?row <http://example.org/a#k> ?k ; <http://example
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 def test_the_mapping_of_sample_keeps_the_rows_of_two_files_apart(
-    tmp_path: Path, files: str
+    tmp_path: Path, files: Literal["sequence", "parallel"]
 ) -> None:
     folder = tmp_path / "d"
     folder.mkdir()

@@ -221,6 +221,12 @@ class OvertakenError(CheckpointError):
     exit_code = 4
 
 
+class UnmatchedError(LevadaError):
+    """A column or a pattern that has matched nothing in a run with ``--strict``."""
+
+    exit_code = 6
+
+
 class JavaError(LevadaError):
     """A missing or unusable Java."""
 

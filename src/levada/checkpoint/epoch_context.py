@@ -133,6 +133,8 @@ class SourceReport(msgspec.Struct, array_like=True):
     file is missing or has changed. ``reports``: for a derived stream that several tasks read, the
     times of its elements. ``lead``: the place of the element of ``max_ts``. ``digest``: the hash of
     the input, and ``measured`` other measurements, if the driver has not read the file.
+    ``empty_columns``: without a value in any kept row. ``members``: names that rows or triples
+    have, if a column or a pattern matches nothing.
     """
 
     stream: int
@@ -157,6 +159,8 @@ class SourceReport(msgspec.Struct, array_like=True):
     lead: str = ""
     digest: str = ""
     measured: Measured | None = None
+    empty_columns: list[str] = []
+    members: list[str] = []
 
 
 _USUAL: list[Any] = msgspec.to_builtins(SourceReport(0, "", 0))
@@ -167,6 +171,8 @@ _FIELDS_OF_PARTITION_0: dict[str, Any] = {
     "reports": "",
     "lead": "",
     "measured": None,
+    "empty_columns": [],
+    "members": [],
 }
 
 

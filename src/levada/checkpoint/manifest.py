@@ -24,6 +24,7 @@ from levada.core.checksummed_files import read_sealed, seal
 from levada.core.event_time import MAX, MIN
 from levada.core.msgspec_warmup import prepare_structs
 from levada.core.query_limits import TOLD
+from levada.core.stream_facts import MAX_MEMBERS
 from levada.errors import unreadable
 
 # The rebalancing report in a manifest: the loads of the last round, and recent decisions with
@@ -219,6 +220,8 @@ class StreamRecord(msgspec.Struct, omit_defaults=True):
     complete_until: int = MIN
     lead: Lead | None = None
     costliest_lead: Lead | None = None  # of those before, the one that made most elements late
+    empty_columns: list[str] = []  # columns without a value in any element
+    members: list[str] = []  # some names that its rows have, if a column or pattern matches nothing
 
     def add(
         self, reports: Sequence[SourceReport], finished: Sequence[str], wall: int
@@ -230,11 +233,13 @@ class StreamRecord(msgspec.Struct, omit_defaults=True):
             self,
             partitions=dict(self.partitions),
             dead_letter_reasons=list(self.dead_letter_reasons),
+            members=list(self.members),
         )
         for c in reports:
             before = record.partitions.get(c.partition, MIN)
             record.partitions[c.partition] = max(before, c.max_ts, c.reaches)
             record.max_ts = max(record.max_ts, c.max_ts)
+            record._add_names(c)
             record.elements += c.elements
             record.triples += c.triples
             record.late += c.late
@@ -249,6 +254,16 @@ class StreamRecord(msgspec.Struct, omit_defaults=True):
             record.partitions.pop(name, None)
         record.lead, record.costliest_lead = self._leads(reports, record.partitions, wall)
         return record
+
+    def _add_names(self, report: SourceReport) -> None:
+        """Removes the columns that have a value in a report, and adds its members."""
+        if report.elements and self.elements:
+            still = set(report.empty_columns)
+            self.empty_columns = [name for name in self.empty_columns if name in still]
+        elif report.elements:
+            self.empty_columns = report.empty_columns
+        names = dict.fromkeys([*self.members, *report.members])
+        self.members = list(names)[:MAX_MEMBERS]
 
     def _leads(
         self, reports: Sequence[SourceReport], partitions: dict[str, int], wall: int

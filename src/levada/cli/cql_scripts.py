@@ -17,6 +17,7 @@ from levada.core.names import check_query_name
 from levada.errors import QueryError, UsageError
 from levada.language.cql.ast import ScriptQuery
 from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import is_cql
 
 _SHOWN = re.compile(r"\S")
 
@@ -30,7 +31,7 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
     >>> [query.name for query in statements(QuerySource("q", text, "cql"))]
     ['q-1', 'q-2']
     """
-    if source.spoken != "cql":
+    if not is_cql(source.spoken):
         return (source,)
     try:
         asked = parse_script(source.text).queries

@@ -98,6 +98,7 @@ def _run(
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     accept_changes: o.AcceptChanges = False,
+    strict: o.Strict = False,
     standby: o.Standby = False,
     lease: o.Lease = None,
     progress: o.ShowProgress = None,
@@ -124,7 +125,7 @@ def _run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),
         Mode(
             once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or "",
-            standby=standby, lease=lease, accept_changes=accept_changes,
+            standby=standby, lease=lease, accept_changes=accept_changes, strict=strict,
         ),
     )  # fmt: skip
     if summary_.exit_code:

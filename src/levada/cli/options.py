@@ -89,7 +89,7 @@ Static = Annotated[
     ),
 ]
 Dialect = Annotated[
-    Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"] | None,
+    Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql", "stream"] | None,
     typer.Option(
         help="The language of the query files; else by their ending, or by the text.",
         rich_help_panel=MEANING,
@@ -342,6 +342,14 @@ KeepOpen = Annotated[
     typer.Option(
         "--keep-open",
         help="With --once: leave windows open for the next run.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="A column or a pattern that has matched nothing is an error at the end.",
         rich_help_panel=RUNNING,
     ),
 ]

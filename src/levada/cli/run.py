@@ -21,7 +21,7 @@ from levada.core.durable_files import sink_error, write_atomic
 from levada.core.event_time import parse_duration
 from levada.core.frozen import frozen
 from levada.engine.status.summary import Summary
-from levada.errors import UsageError
+from levada.errors import UnmatchedError, UsageError
 
 if TYPE_CHECKING:
     from levada.connectors.serialization.serialize import Batch
@@ -42,7 +42,8 @@ class Mode:
     stay for other processes ("": until files have them). ``published``: results also go to standard
     output or files. ``standby``: waits until the engine at work is silent for a ``lease``.
     ``endless``: runs on without streams, since clients may add some. ``accept_changes``: changed
-    options of streams may change the meaning of open windows.
+    options of streams may change the meaning of open windows. ``strict``: a column or a pattern
+    that has matched nothing is an error at the end.
     """
 
     once: bool = False
@@ -57,6 +58,7 @@ class Mode:
     lease: str | None = None
     endless: bool = False
     accept_changes: bool = False
+    strict: bool = False
 
     @property
     def silence(self) -> float:
@@ -149,11 +151,23 @@ def run(app: App, mode: Mode) -> Summary:
         from levada.cli.app.run_app import run_app
 
         if mode.watch:
-            return _watch(run_app, app, mode, console)
-        return run_with(run_app, app, mode, console, waiting)
+            summary = _watch(run_app, app, mode, console)
+        else:
+            summary = run_with(run_app, app, mode, console, waiting)
     finally:
         if waiting is not None:
             waiting.clear()
+    if mode.strict:
+        _check_matches(summary)
+    return summary
+
+
+def _check_matches(summary: Summary) -> None:
+    """Raises ``UnmatchedError`` if a column or a pattern has matched nothing."""
+    if unmatched := list(summary.unmatched):
+        more = f" ({len(unmatched) - 1} more)" if len(unmatched) > 1 else ""
+        hint = "Correct the name, or run without --strict."
+        raise UnmatchedError(f"{unmatched[0]}{more}", hint=hint)
 
 
 def run_with(

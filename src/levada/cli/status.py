@@ -122,6 +122,8 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.reason:
             parts.append(Text(f"{q.name}: {q.reason}"))
+        if not q.reason:
+            parts += [Text(f"{q.name}: {sentence}") for sentence in q.unmatched_patterns]
     parts += [Text(sentence) for sentence in (*describe_sharing(status), *ends(status))]
     parts += [Text(why) for why in status.suspended_queries.values()]
     parts += [Text(f"{name}: goes over to other operators.") for name in status.migrating_queries]

@@ -34,7 +34,8 @@ def check_query_name(name: str) -> str:
     """
     if name.lower() in RESERVED:
         raise UsageError(
-            f"No query can be called {name}: results of that name are kept for {name} elements."
+            f"No query can be called {name}: the folder of that name holds {name} elements.",
+            hint="A query has the name of its file: rename the file.",
         )
     if len(name.encode("utf-8", "replace")) > MOST_BYTES:
         raise UsageError(

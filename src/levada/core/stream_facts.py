@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from levada.core.frozen import frozen
 
+MAX_MEMBERS = 20
+"""The most names of members or predicates of a stream that explain columns without values."""
+
 
 @frozen
 class StreamFacts:

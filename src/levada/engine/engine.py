@@ -302,8 +302,8 @@ class Engine:
         """Registers a query, before or while the engine runs. Raises ``QueryError`` if that is
         impossible.
 
-        - ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql. None: the engine detects
-          the dialect from the text.
+        - ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream, cql or stream. None: the engine
+          detects the dialect from the text.
         - ``said``: options by their words (``plan.logical.query_options.WORDS``), in place of
           ``options``.
         - ``sink``: called with each report (``Query.subscribe``).

@@ -20,6 +20,7 @@ from levada.core.stream_facts import StreamFacts
 from levada.engine.ontology import Ontology
 from levada.engine.query_request import QueryRequest
 from levada.errors import LevadaError, Span, UnknownNameError, UsageError
+from levada.language.dialects.detect import is_cql
 from levada.plan.execution.joins import JoinForm
 from levada.plan.logical import nodes as a
 from levada.plan.optimizer.rule import rewrite_query
@@ -236,7 +237,7 @@ def _check_there(
 
 def _check_kind(said: str, asked: QueryRequest, *, tuples: bool) -> None:
     """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL."""
-    if tuples != (asked.spoken == "cql"):
+    if tuples != is_cql(asked.spoken):
         raise UsageError(
             f"The stream {said} holds {'tuples' if tuples else 'RDF'}, which a query in "
             f"{asked.spoken} does not read."

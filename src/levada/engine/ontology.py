@@ -9,11 +9,11 @@ static data, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from levada.connectors.ingest.static_files import StaticFile, static_source
 from levada.errors import UsageError
-from levada.plan.logical.ontology_schema import Regime, Schema, Statement
+from levada.plan.logical.ontology_schema import Regime, Schema, Statement, UnusedAxioms
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -32,23 +32,32 @@ class Ontology:
     def __init__(self, files: Sequence[StaticFile]) -> None:
         self._files = [file for file in files if file.path or file.lines]
         self._schemas: dict[Regime, Schema] = {}
+        self._unused: dict[Regime, tuple[UnusedAxioms, ...]] = {}
 
     def schema(self, regime: Regime) -> Schema:
         """Returns the schema under a regime. Raises ``UsageError``, ``SourceError``."""
         if regime not in self._schemas:
-            self._schemas[regime] = Schema.from_triples(self._read(regime), regime)
+            statements, self._unused[regime] = self._read(regime)
+            self._schemas[regime] = Schema.from_triples(statements, regime)
         return self._schemas[regime]
 
-    def _read(self, regime: Regime) -> Iterator[Statement]:
+    def unused_axioms(self, regime: Regime) -> tuple[UnusedAxioms, ...]:
+        """Returns the axioms that entail nothing under a regime, by file. Raises as ``schema``
+        does.
+        """
+        self.schema(regime)
+        return self._unused[regime]
+
+    def _read(self, regime: Regime) -> tuple[list[Statement], tuple[UnusedAxioms, ...]]:
         if not self._files:
             hint = "Name one: --ontology FILE, or Engine(ontology=FILE); or give static data."
             raise UsageError(
                 f"Entailment {regime} needs an ontology, and there is none.", hint=hint
             )
         # here: the import loads the parsers
-        from levada.engine.ontology_files import statements
+        from levada.engine.ontology_files import read_ontology
 
-        return statements(self._files, regime)
+        return read_ontology(self._files, regime)
 
 
 def ontology_files(sources: Paths) -> list[StaticFile]:

@@ -8,49 +8,85 @@ files.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.connectors.ingest.parse.ntriples import TermColumn, Triples
 from levada.connectors.ingest.static_files import StaticFile, chunks
+from levada.core.array_types import Longs
 from levada.core.rdf_terms import Iri, Term, parse_term
 from levada.kernels.terms.term_ids import identify_one
-from levada.plan.logical.ontology_schema import TYPE, Regime, Statement, kinds_of, predicates_of
+from levada.plan.logical.ontology_schema import (
+    TYPE,
+    Regime,
+    Statement,
+    UnusedAxioms,
+    kinds_of,
+    predicates_of,
+    unused_kinds,
+    unused_predicates,
+)
 
 _SEED = 0  # these identities are not compared with others
 
 
-def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statement]:
-    """Yields the schema triples of all graphs of the files. Raises ``SourceError``."""
-    for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
-        chosen = np.zeros(triples.n, np.bool_)
-        for predicate in predicates_of(regime):
-            matches = _is_term(triples.p, predicate)
-            if predicate == TYPE:
-                matches &= _is_any(triples.o, kinds_of(regime))
-            chosen |= matches
-        for row in np.flatnonzero(chosen).tolist():
-            yield (
-                _term(triples, triples.s, row),
-                _term(triples, triples.p, row),
-                _term(triples, triples.o, row),
-            )
+def read_ontology(
+    files: Sequence[StaticFile], regime: Regime
+) -> tuple[list[Statement], tuple[UnusedAxioms, ...]]:
+    """Returns the schema triples of all graphs of the files, and the axioms of each file that
+    entail nothing. Raises ``SourceError``.
+    """
+    statements: list[Statement] = []
+    unused = []
+    for file in files:
+        counts = Counter[Iri]()
+        for triples in chunks(file, _SEED):
+            statements += _schema_triples(triples, regime)
+            counts += _unused_axioms(triples, regime)
+        if counts:
+            unused.append(UnusedAxioms(file.name, regime, counts))
+    return statements, tuple(unused)
 
 
-def _is_term(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:
-    x, y = identify_one(str(term), _SEED)
-    same: npt.NDArray[np.bool_] = (column.x == np.uint64(x)) & (column.y == np.uint64(y))
-    return same
+def _schema_triples(triples: Triples, regime: Regime) -> Iterator[Statement]:
+    predicates = predicates_of(regime)
+    number = _numbers(triples.p, predicates)
+    chosen = number >= 0
+    if TYPE in predicates:
+        typed = number == predicates.index(TYPE)
+        chosen &= ~typed | (_numbers(triples.o, kinds_of(regime)) >= 0)
+    for row in np.flatnonzero(chosen).tolist():
+        yield (
+            _term(triples, triples.s, row),
+            _term(triples, triples.p, row),
+            _term(triples, triples.o, row),
+        )
 
 
-def _is_any(column: TermColumn, terms: Sequence[Iri]) -> npt.NDArray[np.bool_]:
-    matches = np.zeros(len(column.x), np.bool_)
-    for term in terms:
-        matches |= _is_term(column, term)
-    return matches
+def _unused_axioms(triples: Triples, regime: Regime) -> Counter[Iri]:
+    predicates, kinds = (TYPE, *unused_predicates(regime)), unused_kinds(regime)
+    number = _numbers(triples.p, predicates)
+    kind = _numbers(triples.o, kinds)[number == 0]
+    counts = _count(number[number > 0], predicates)
+    return counts + _count(kind[kind >= 0], kinds)
+
+
+def _count(number: Longs, terms: Sequence[Iri]) -> Counter[Iri]:
+    counts = np.bincount(number, minlength=len(terms)).tolist()
+    return Counter({term: n for term, n in zip(terms, counts, strict=True) if n})
+
+
+def _numbers(column: TermColumn, terms: Sequence[Iri]) -> Longs:
+    """Returns the number of each row's term among ``terms``, -1 for another term."""
+    if not terms:
+        return np.full(len(column.x), -1, np.int64)
+    ids = np.array([identify_one(str(term), _SEED) for term in terms], np.uint64)
+    order = np.argsort(ids[:, 0])
+    at = order[np.minimum(np.searchsorted(ids[order, 0], column.x), len(terms) - 1)]
+    is_same = (ids[at, 0] == column.x) & (ids[at, 1] == column.y)
+    return np.where(is_same, at, -1)
 
 
 def _term(triples: Triples, column: TermColumn, row: int) -> Term:

@@ -15,6 +15,7 @@ query's name as a note.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -25,10 +26,17 @@ from levada.core.stream_facts import StreamFacts
 from levada.engine.name_resolution import NameScope, bind_names
 from levada.engine.ontology import Ontology
 from levada.engine.query_request import QueryRequest, note
-from levada.errors import LevadaError, QueryError, QueryFailureError, Span
+from levada.errors import (
+    LevadaError,
+    QueryError,
+    QueryFailureError,
+    QuerySyntaxError,
+    Span,
+)
 from levada.language import parse
 from levada.language.cql.ast import Script
 from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import STREAM, is_cql
 from levada.language.sparql.ast import Constant, QueryUnit
 from levada.language.translate.sparql.translate import translate
 from levada.language.translate.sparql.windows import iri
@@ -48,6 +56,9 @@ if TYPE_CHECKING:
     from levada.plan.topology.topology import Topology
 
 T = TypeVar("T")
+_FILE_NAME = re.compile(
+    r"[\w./\\:~-]+\.(?:rq|sparql|sql|txt|cql|rspql|csparql|sparqlstream|cqels(?:ql|2)?)"
+)
 
 
 def prepare(
@@ -102,23 +113,33 @@ class Prepared:
     @_stage
     def ast(self) -> QueryUnit | Script:
         """Returns the tree of the text."""
-        if self.asked.spoken == "cql":
-            return parse_script(self.asked.text)
-        return parse(self.asked.text, self.asked.dialect)
+        try:
+            if is_cql(self.asked.spoken):
+                return parse_script(self.asked.text, quoted_texts=self.asked.spoken == STREAM.name)
+            return parse(self.asked.text, self.asked.dialect)
+        except QuerySyntaxError as error:
+            if _FILE_NAME.fullmatch(self.asked.text.strip()):
+                error.hint = "This is the name of a file: pass its text, Path(..).read_text()."
+            raise
 
     @_stage
     def algebra(self) -> a.Query:
         """Returns the meaning of the text. Streams have the names of the text."""
-        if self.asked.spoken == "cql":
+        if is_cql(self.asked.spoken):
             return _translate_cql(self.asked, self.known)  # it parses the views, too
         return _translate_sparql(self.ast, self.asked, self.known)
 
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
-        """Returns the certain mistakes in a query that can be run nevertheless."""
-        if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
+        """Returns the certain mistakes in a query that can be run nevertheless, and the axioms of
+        the ontology that it does not use.
+        """
+        if not is_cql(self.asked.spoken) and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
-            return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+            slips = warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+            regime = self.asked.options.entailment or Regime.NONE
+            unused = self.known.ontology.unused_axioms(regime) if regime is not Regime.NONE else ()
+            return *slips, *(QueryWarning(axioms.message, None, axioms.hint) for axioms in unused)
         from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
 
         return warnings_of_cql(self.asked.text)
@@ -134,7 +155,7 @@ class Prepared:
     @property
     def _places(self) -> dict[str, Span]:
         """Returns the places where the text names its streams. Translation returns those of CQL."""
-        if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
+        if is_cql(self.asked.spoken) or not isinstance(tree := self.ast, QueryUnit):
             return {}
         named = (clause.stream for clause in tree.windows)
         return {iri(name): name.span for name in named if isinstance(name, Constant)}
@@ -195,7 +216,10 @@ def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     streams = known.streams.items()
     schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
     relations = [name for name, facts in streams if facts.sign]
-    return translate_cql(asked.text, schemas, asked.options, relations)
+    rdf = [name for name, facts in streams if facts.schema is None]
+    return translate_cql(
+        asked.text, schemas, asked.options, relations, dialect=asked.spoken, rdf=rdf
+    )
 
 
 def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:
@@ -210,5 +234,5 @@ def _context(asked: QueryRequest, ontology: Ontology) -> Context:
     it.
     """
     regime = asked.options.entailment or Regime.NONE
-    entails = regime is not Regime.NONE and asked.spoken != "cql"
+    entails = regime is not Regime.NONE and not is_cql(asked.spoken)
     return Context(ontology.schema(regime) if entails else None)

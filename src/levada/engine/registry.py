@@ -85,6 +85,7 @@ class Registry:
         self.is_trial = False  # a copy, whose queries are planned before they are registered
         self.trees: dict[tuple[str, str | None], QueryUnit | Script] = {}  # parsed before
         self._begun = False
+        self._warned_of_ontology: set[str] = set()
         self._unsure: list[str] = []  # queries without streams or data that may still be declared
         self._count = 0  # queries so far, also removed ones
 
@@ -260,6 +261,15 @@ class Registry:
                     asked = QueryRequest(query.text, name, query.dialect, query.options)
                     self._warn(prepare(asked, self.known), only_of_data=True)
             self._unsure = []
+            self._warn_of_unused_ontology()
+
+    def _warn_of_unused_ontology(self) -> None:
+        """Warns if files of an ontology are named, and no query has entailment."""
+        regimes = {query.options.entailment or Regime.NONE for query in self.queries.values()}
+        if self._ontology_files and regimes == {Regime.NONE}:
+            message = "The ontology is not used, since no query has entailment. "
+            message += "Say --entailment rdfs or owl; in Python entailment=."
+            warnings.warn(message, QuerySlip, stacklevel=4)
 
     def copy(self) -> Registry:
         """Returns a registry of the same streams and queries that changes independently."""
@@ -292,6 +302,10 @@ class Registry:
             return
         sure = []
         for warning in query_warnings:
+            if warning.span is None and warning.message in self._warned_of_ontology:
+                continue  # the ontology is the same for all queries
+            if warning.span is None:
+                self._warned_of_ontology.add(warning.message)
             if warning.of_data and not self._begun:
                 self._unsure.append(query.asked.name)
             elif warning.of_data or not only_of_data:

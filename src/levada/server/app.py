@@ -69,7 +69,9 @@ async def describe_api(request: Request) -> Response:
 
 
 WAYS = (
-    ApiRoute("GET", "/health", status_routes.health, tells=("engine", "read_only")),
+    ApiRoute("GET", "/health", status_routes.health, None, tells=("ok",)),
+    ApiRoute("GET", "/health/live", status_routes.live, None, tells=("ok",)),
+    ApiRoute("GET", "/health/ready", status_routes.ready, None, tells=("ok",)),
     ApiRoute("GET", "/status", status_routes.status, tells=STATUS),
     ApiRoute("GET", "/metrics", status_routes.metrics, answers=PLAIN),
     ApiRoute("GET", "/streams", status_routes.streams, tells=("streams",)),

@@ -51,7 +51,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
         made.listen(BACKLOG)
     except OSError as error:
         raise UsageError(
-            f"Nobody can listen on {host}:{port}: {error.strerror}.",
+            f"Levada cannot listen on {host}:{port}: {error.strerror}.",
             hint="Say another --listen, such as 127.0.0.1:0 for a port that is free.",
         ) from error
     return made

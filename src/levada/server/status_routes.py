@@ -34,22 +34,45 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 ADMIN_FIELDS = ("active_driver", "standby_drivers", "placement", "cpu_pinning", "lost_tasks")
 MAX_CHARGED = 1000
 """Queries whose charges ``/metrics`` reports."""
+READINESS_SECONDS = 0.5
 Sample = tuple[dict[str, str], float]
 
 
 async def health(request: Request) -> Response:
-    """Returns whether the server answers and an engine runs: 200 if both, else 503. With the role
-    admin the answer lists the faults of the file of tokens.
+    """Returns whether the server answers and an engine runs: 200 if both, else 503. Without a token
+    the answer says nothing else. With the role admin it lists the faults of the file of tokens.
     """
-    server = state_of(request)
+    server, token = state_of(request), token_of(request)
+    if not token.may(Role.READ):
+        return await ready(request)
     runs = await off_loop(lambda: engine_runs(server.settings.root))
-    there = server.settings.root.is_dir()
-    said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
+    is_ok = server.settings.root.is_dir() and (runs or server.settings.read_only)
+    said: dict[str, Any] = {"ok": is_ok, "engine": "running" if runs else "stopped"}
     said["read_only"] = server.settings.read_only
     tokens = request.app.state.door.tokens
-    if tokens.requires_tokens and Role.ADMIN in token_of(request).roles:
+    if tokens.requires_tokens and Role.ADMIN in token.roles:
         said["token_faults"] = tokens.now().sentences()
-    return Json(said, 200 if there and (runs or server.settings.read_only) else 503)
+    return Json(said, 200 if is_ok else 503)
+
+
+async def live(request: Request) -> Response:
+    """Returns 200: the server answers."""
+    return Json({"ok": True})
+
+
+async def ready(request: Request) -> Response:
+    """Returns whether an engine runs, or the server is read-only: 200 or 503. Anybody may ask, so
+    the server looks once in ``READINESS_SECONDS``.
+    """
+    state, now = request.app.state, time.monotonic()
+    until, is_ok = getattr(state, "readiness", (0.0, False))
+    if now >= until:
+        settings = state_of(request).settings
+        is_ok = await off_loop(
+            lambda: settings.root.is_dir() and (settings.read_only or engine_runs(settings.root))
+        )
+        state.readiness = now + READINESS_SECONDS, is_ok
+    return Json({"ok": is_ok}, 200 if is_ok else 503)
 
 
 async def status(request: Request) -> Response:

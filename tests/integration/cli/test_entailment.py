@@ -257,3 +257,57 @@ def test_status_says_that_no_triple_entails_a_match(folder: Path) -> None:
         assert query.reason == (
             f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
         )
+
+
+OWL = "http://www.w3.org/2002/07/owl#"
+AXIOMS = f"""@prefix : <http://e/> . @prefix owl: <{OWL}> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+<http://e/o> a owl:Ontology ; owl:imports <http://e/other>, <http://e/another> .
+:Hall a owl:Class ; rdfs:subClassOf :Room, [ a owl:Restriction ; owl:onProperty :t ;
+  owl:someValuesFrom :Value ] ; owl:disjointWith :Lab ; owl:equivalentClass :BigRoom .
+:near a owl:ObjectProperty, owl:SymmetricProperty, owl:FunctionalProperty ;
+  owl:propertyChainAxiom ( :in :in ) ; owl:inverseOf :beside .
+"""
+UNUSED = {
+    "owl": "o.ttl has 6 axioms that entailment owl does not use: owl:imports 2, "
+    "owl:onProperty 1, owl:propertyChainAxiom 1, owl:disjointWith 1, owl:FunctionalProperty 1. "
+    "Put what follows from them into the data, or into simpler axioms.",
+    "rdfs": "o.ttl has 9 axioms that entailment rdfs does not use: owl:imports 2, "
+    "owl:onProperty 1, owl:propertyChainAxiom 1, owl:disjointWith 1, owl:inverseOf 1, "
+    "owl:equivalentClass 1, owl:FunctionalProperty 1, owl:SymmetricProperty 1. Entailment owl "
+    "uses owl:SymmetricProperty, owl:equivalentClass, owl:inverseOf.",
+}
+
+
+@pytest.mark.parametrize("regime", ["owl", "rdfs"])
+def test_axioms_that_entail_nothing_are_named_once(folder: Path, regime: str) -> None:
+    Path("o.ttl").write_text(AXIOMS)
+    with Engine(spark=False, entailment=regime, ontology=["o.ttl", "more.nt"]) as engine:
+        engine.stream("http://e/s", "s.nt")
+        with pytest.warns(UserWarning, match="axioms") as warned:
+            engine.register(QUERY, name="first")
+            engine.register(QUERY.replace("Room", "Lab"), name="second")
+    path = folder / UNUSED[regime]
+    assert [str(w.message) for w in warned] == [f"first: Warning: The ontology {path}"]
+
+
+def test_check_names_axioms_that_entail_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("o.ttl").write_text(AXIOMS)
+    assert main(["check", "rooms.rq", "--entailment", "owl", "--ontology", "o.ttl"]) == 0
+    assert "6 axioms that entailment owl does not use" in capsys.readouterr().err
+
+
+def test_an_ontology_of_axioms_that_are_used_has_no_warning(
+    folder: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    with Engine(spark=False, entailment="owl", ontology="o.nt") as engine:
+        assert answer(engine) == ["<http://e/h>"]
+    assert not [w for w in recwarn if "axiom" in str(w.message)]
+
+
+def test_an_ontology_without_entailment_is_named_at_the_start(folder: Path) -> None:
+    unused = pytest.warns(UserWarning, match="The ontology is not used.* Say --entailment rdfs")
+    with unused, Engine(spark=False, ontology="o.nt") as engine:
+        assert answer(engine) == []

@@ -48,7 +48,8 @@ def test_patterns_that_nothing_matches_are_named(root: Any) -> None:
         ("?a <http://e/p> ?b", 11),
         ("?a <http://e/typo> ?b", 0),
     ]
-    assert never.reason == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
+    reason = f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
+    assert never.reason == f"{reason} Their predicates: <http://e/p>."
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,7 @@ def test_the_command_tells_it_as_text_and_as_json(
         "dead_letter_reasons": [],
         "null_messages": 0,
         "late_cause": "",
+        "missing_values": "",
     }
     assert {field.name for field in fields(Status)} == told.keys() - {"epoch_age_seconds"}
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]

@@ -21,7 +21,13 @@ from support.polling import until
 
 
 def test_what_a_checkpoint_says(client: httpx.Client) -> None:
-    assert client.get("/health").json() == {"engine": "running", "read_only": False}
+    assert client.get("/health").json() == {
+        "ok": True,
+        "engine": "running",
+        "read_only": False,
+    }
+    for probe in ("live", "ready"):
+        assert client.get(f"/health/{probe}").json() == {"ok": True}
     status = client.get("/status").json()
     assert status["streams"]["s"]["elements"] == 10
     assert [query["name"] for query in status["queries"]] == ["hot"]

@@ -19,6 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from levada.cli.status import drivers
+from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
 from levada.errors import UsageError
 from levada.server.app import WAYS
@@ -114,6 +115,49 @@ def test_a_token_comes_in_the_header_alone(guarded: httpx.Client, tokens: dict[s
         assert token not in found.text
     assert guarded.get(f"/status?token={token}&access_token={token}").status_code == 401
     assert guarded.get("/status", headers=bearer(token)).status_code == 200
+
+
+PROBES = ["/health", "/health/ready", "/health/live"]
+
+
+@pytest.mark.parametrize("path", PROBES)
+def test_probes_without_a_token_say_ok_and_nothing_else(
+    guarded: httpx.Client, tokens: dict[str, str], path: str
+) -> None:
+    for headers in ({}, bearer(tokens["push"])):
+        answer = guarded.get(path, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, {"ok": True})
+
+
+def test_probes_of_a_server_without_an_engine_say_not_ok(
+    tmp_path: Path, tokens: dict[str, str]
+) -> None:
+    (tmp_path / "s.nt").write_text("<http://e/a> <http://e/p> 1 1000 .\n")
+    with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
+        engine.stream("http://e/s", tmp_path / "s.nt")
+        engine.register("SELECT * { ?s ?p ?o }")
+        engine.start(once=True)
+        engine.await_end()
+    settings = Settings(tmp_path / "ck", port=0, tokens=Path(tokens["file"]))
+    with served(settings) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        answers = [client.get(path) for path in PROBES]
+        assert [answer.status_code for answer in answers] == [503, 503, 200]
+        assert [answer.json() for answer in answers] == [{"ok": False}, {"ok": False}, {"ok": True}]
+        said = client.get("/health", headers=bearer(tokens["read"])).json()
+        assert said == {"ok": False, "engine": "stopped", "read_only": False}
+
+
+def test_a_wrong_token_has_a_sentence_of_its_own(
+    guarded: httpx.Client, tokens: dict[str, str]
+) -> None:
+    for path in ("/status", "/health", "/health/live"):
+        wrong = guarded.get(path, headers=bearer(tokens["admin"] + "x"))
+        assert wrong.status_code == 401
+        assert wrong.json()["detail"] == "This token is not known."
+        assert "cut short" in wrong.json()["hint"]
+    for headers in ({}, {"Authorization": "Basic abc"}, {"Authorization": "Bearer"}):
+        none = guarded.get("/status", headers=headers)
+        assert (none.status_code, none.json()["detail"][:19]) == (401, "A token is asked fo")
 
 
 def test_roles(guarded: httpx.Client, tokens: dict[str, str]) -> None:

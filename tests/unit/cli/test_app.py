@@ -122,15 +122,15 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
          "'rooms' is not an absolute IRI, as a graph's name is.", ""),
         ("queries: {a b: {text: x}}", "queries.a b: 'a b' is not a name of a query.", None),
         ("queries: {late: {text: x}}",
-         "queries.late: No query can be called late: results of that name are kept for "
-         "late elements.", ""),
+         "queries.late: No query can be called late: the folder of that name holds late "
+         "elements.", "A query has the name of its file: rename the file."),
         ("queries: {1: {text: x}}", "queries.1: a key is a text.", 'Write "1" in quotes.'),
         ("queries: {q: {}}", "queries.q needs one of file and text.", ""),
         ("queries: {q: {text: x, file: y}}", "queries.q needs one of file and text.", ""),
         ("queries: {q: {text: x, dialekt: cql}}", "queries.q.dialekt is not an option.",
          "Did you mean dialect?"),
         ("queries: {q: {text: x, dialect: sql}}",
-         "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream or cql, not "
+         "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream, cql or stream, not "
          "'sql'.", None),
         ("queries: {q: {text: x, t0: yesterday}}", "queries.q.t0: yesterday is not a time.", None),
         ("queries: {q: {text: x, t0: true}}", "queries.q.t0 is a time, not True.", ""),

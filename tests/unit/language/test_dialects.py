@@ -247,7 +247,7 @@ def test_a_dialect_that_is_given_does_not_guess() -> None:
 def test_all_dialects_have_a_name_a_title_and_endings_of_their_own() -> None:
     endings = [e for d in DIALECTS.values() for e in d.endings]
     assert len(set(endings)) == len(endings)
-    assert set(DIALECTS) == {"rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"}
+    assert set(DIALECTS) == {"rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql", "stream"}
 
 
 LONG_RUNS = {

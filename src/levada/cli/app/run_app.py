@@ -434,6 +434,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             record.suspected_unit,
             tuple(record.dead_letter_reasons),
             late_cause=behind(record),
+            missing_values=counts_of(record).missing_values,
         )
     input_streams = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
@@ -453,6 +454,9 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         blocking_stream=progress.blocking_stream,
         note=engine.note,
         no_result_reasons=reasons(status),
+        unmatched_patterns={
+            q.name: q.unmatched_patterns for q in status.queries if q.unmatched_patterns
+        },
         all_runs=progress.all_runs,
         undelivered_outputs=tuple(o.undelivered for o in status.outputs if o.pending_reports),
     )

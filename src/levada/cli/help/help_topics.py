@@ -232,23 +232,37 @@ def keys() -> list[str]:
 
 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+STEPS, TUMBLING, EACH = "by steps", "tumbling", "each element for a while"
+NOW, ALL, LAST, BATCHES, SESSIONS = "of now", "all", "the last 10", "10 by 10", "sessions"
+CLOSE, CHANGE, END = "at each close", "at each change", "at each end"
 WINDOWS = (
-    ("rspql", "a time window", "FROM NAMED WINDOW :w ON :s [RANGE PT10M STEP PT1M]"),
-    ("rspql", "tumbling", "FROM NAMED WINDOW :w ON :s [RANGE PT10M]"),
-    ("rspql", "elements of now", "FROM NAMED WINDOW :w ON :s [NOW]"),
-    ("csparql", "a time window", "FROM STREAM :s [RANGE 10m STEP 1m]"),
-    ("csparql", "triples", "FROM STREAM :s [TRIPLES 10]"),
-    ("cqels", "a time window", "STREAM :s [RANGE 10m SLIDE 1m] { ?a :p ?b }"),
-    ("cqels", "elements of now", "STREAM :s [NOW] { ?a :p ?b }"),
-    ("cqels", "triples", "STREAM :s [TRIPLES 10] { ?a :p ?b }"),
-    ("sparqlstream", "a time window", "FROM NAMED STREAM :s [NOW-10 M SLIDE 1 M]"),
-    ("cql", "a time window", "From S [Range 10 Minutes]"),
-    ("cql", "a time window by steps", "From S [Range 10 Minutes Slide 1 Minute]"),
-    ("cql", "rows", "From S [Rows 10]"),
-    ("cql", "rows of each key", "From S [Partition By k Rows 10]"),
-    ("cql", "elements of now, all", "From S [Now], S [Range Unbounded]"),
+    ("rspql", STEPS, CLOSE, "FROM NAMED WINDOW :w ON :s [RANGE PT10M STEP PT1M]"),
+    ("rspql", TUMBLING, CLOSE, "FROM NAMED WINDOW :w ON :s [RANGE PT10M TUMBLING]"),
+    ("rspql", EACH, CHANGE, "FROM NAMED WINDOW :w ON :s [RANGE PT10M]"),
+    ("rspql", NOW, CHANGE, "FROM NAMED WINDOW :w ON :s [NOW]"),
+    ("rspql", LAST, CHANGE, "FROM NAMED WINDOW :w ON :s [TRIPLES 10]"),
+    ("rspql", SESSIONS, END, "FROM NAMED WINDOW :w ON :s [SESSION PT1M]"),
+    ("rspql", ALL, CHANGE, "FROM NAMED WINDOW :w ON :s [ALL]"),
+    ("csparql", STEPS, CLOSE, "FROM STREAM :s [RANGE 10m STEP 1m]"),
+    ("csparql", EACH, CHANGE, "FROM STREAM :s [RANGE 10m]"),
+    ("csparql", BATCHES, CHANGE, "FROM STREAM :s [TRIPLES 10]"),
+    ("cqels", STEPS, CHANGE, "STREAM :s [RANGE 10m SLIDE 1m] { ?a :p ?b }"),
+    ("cqels", EACH, CHANGE, "STREAM :s [RANGE 10m] { ?a :p ?b }"),
+    ("cqels", NOW, CHANGE, "STREAM :s [NOW] { ?a :p ?b }"),
+    ("cqels", LAST, CHANGE, "STREAM :s [TRIPLES 10] { ?a :p ?b }"),
+    ("cqels2", TUMBLING, CHANGE, "FROM STREAM :s [RANGE 10m]"),
+    ("sparqlstream", STEPS, CLOSE, "FROM NAMED STREAM :s [NOW-10 M SLIDE 1 M]"),
+    ("sparqlstream", EACH, CHANGE, "FROM NAMED STREAM :s [NOW-10 M]"),
+    ("cql", STEPS, CLOSE, "From S [Range 10 Minutes Slide 1 Minute]"),
+    ("cql", EACH, CHANGE, "From S [Range 10 Minutes]"),
+    ("cql", LAST, CHANGE, "From S [Rows 10]"),
+    ("cql", f"{LAST} of each key", CHANGE, "From S [Partition By k Rows 10]"),
+    ("cql", NOW, CHANGE, "From S [Now]"),
+    ("cql", ALL, CHANGE, "From S [Range Unbounded]"),
 )
-"""The dialect, the kind of window and its syntax."""
+"""The dialect, the kind of window, its reports by default, and its syntax; a test compares them
+with the windows of the algebra.
+"""
 
 
 def tell(topic: str) -> None:
@@ -313,13 +327,18 @@ def _what(form: Format) -> str:
 
 
 def _dialects() -> Iterator[RenderableType]:
-    rows = [(d.name, d.title, " ".join(d.endings), d.output) for d in DIALECTS.values()]
+    rows = [(d.name, d.title, " ".join(d.endings), _output(d.output)) for d in DIALECTS.values()]
     yield _grid(("word", "dialect", "endings", "output unless said"), rows)
     yield Text("Without --dialect the file's ending says it, else the text.")
 
 
+def _output(word: str) -> str:
+    """Returns the default output of a dialect in words."""
+    return "changes (+ and -)" if word == "RELATION" else word
+
+
 def _windows() -> Iterator[RenderableType]:
-    yield _grid(("dialect", "window", "written"), WINDOWS)
+    yield _grid(("dialect", "window", "reports", "written"), WINDOWS)
     yield Text(
         "--report says when they report, --bounds which end belongs to them, --t0 the start."
     )

@@ -100,8 +100,11 @@ def mapping_of(inferred: InferredSchema, path: Path) -> str:
     columns = {name: kind for name, kind in inferred.types.items() if name and name != ROW}
     typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
     lines = [f"# --stream {shlex.quote(_option(inferred, path, 'mapping', 'THIS_FILE'))}"]
+    if inferred.format == "csv":
+        header = ", ".join(map(_yaml, inferred.types))
+        lines.append(f"# For messages, which have no header line, add: header: [{header}]")
     if ROW in inferred.types:
-        lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the record.")
+        lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the row.")
     lines.append(f'prefixes: {{e: "{base}#"}}')
     if typed:
         lines.append(f"columns: {{{', '.join(typed)}}}")

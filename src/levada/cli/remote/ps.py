@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,8 @@ from levada.errors import CheckpointError, UsageError
 
 DEPTH, MOST_FOLDERS = 4, 20_000
 FACTS = "levada.json"
+_WIDTH = 100_000
+_MAX_NAME = 24
 
 
 @frozen
@@ -58,7 +61,8 @@ def ps(folder: Path | None, *, as_json: bool) -> None:
         print(json.dumps([asdict(e) for e in entries], indent=2, ensure_ascii=False))
         return
     heads = ("checkpoint", "state", "epoch", "queries", "streams", "last epoch", "process")
-    Console(soft_wrap=True).print(table(heads, [_row(e) for e in entries]))
+    # the terminal wraps long lines: a narrower table would cut the checkpoints' names
+    Console(width=_WIDTH, highlight=False).print(table(heads, [_row(e) for e in entries]))
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
@@ -111,13 +115,19 @@ def _entry(root: Path, now: float, *, runs: bool) -> Entry:
 def _row(e: Entry) -> tuple[str, ...]:
     age = "-" if e.age is None else f"{_span(e.age)} ago"
     process = "-" if e.pid is None else f"{e.pid} on {e.host}"
-    counts = _process_text(e.queries), _process_text(e.streams)
+    counts = _names_text(e.queries), _names_text(e.streams)
     return e.checkpoint, e.state, f"{e.epoch:,}", *counts, age, process
 
 
-def _process_text(names: Sequence[str]) -> str:
-    """Returns up to three names, or their number."""
-    return ", ".join(names) if 0 < len(names) <= 3 else str(len(names))
+def _names_text(names: Sequence[str]) -> str:
+    """Returns up to three names, or their number; the last words of IRIs.
+
+    >>> _names_text(["http://www.example.org/streams/obs#weather", "taxis"]), _names_text("abcd")
+    ('weather, taxis', '4')
+    """
+    words = [re.split(r"[/#]", name.rstrip("/#"))[-1] for name in names]
+    shown = [word if len(word) <= _MAX_NAME else f"{word[:_MAX_NAME]}.." for word in words]
+    return ", ".join(shown) if 0 < len(names) <= 3 else str(len(names))
 
 
 def _span(seconds: float) -> str:

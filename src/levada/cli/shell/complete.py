@@ -20,7 +20,7 @@ from levada.connectors.serialization.result_formats import LINES
 from levada.core.rdf_terms import RDF, XSD
 from levada.errors import UsageError
 from levada.language.cql.parser import words as cql_words
-from levada.language.dialects.detect import DIALECTS, dialect_of
+from levada.language.dialects.detect import DIALECTS, dialect_of, is_cql
 from levada.language.sparql.parser import words as sparql_words
 from levada.language.translate.cql.expressions import AGGREGATES
 
@@ -81,7 +81,7 @@ def _keywords(text: str, session: Session) -> list[str]:
 @cache
 def _words_of(dialect: str) -> frozenset[str]:
     """Returns keywords and functions of a dialect."""
-    if dialect == "cql":
+    if is_cql(dialect):
         return frozenset(cql_words() | {name.upper() for name in AGGREGATES})
     return frozenset(sparql_words(dialect))
 

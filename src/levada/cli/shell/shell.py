@@ -379,7 +379,7 @@ def _format(shell: Interactive, argument: str) -> None:
 
 
 def _dialect(shell: Interactive, argument: str) -> None:
-    """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql]: the language of what is typed"""
+    """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql|stream]: the language of what is typed"""
     if argument:
         chosen = _one_of(argument, ("auto", *DIALECTS))
         shell.session.dialect = None if chosen == "auto" else chosen

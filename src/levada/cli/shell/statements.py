@@ -11,7 +11,7 @@ import re
 
 from levada.errors import QueryError, UsageError
 from levada.language.cql.parser import parse_script
-from levada.language.dialects.detect import dialect_of
+from levada.language.dialects.detect import dialect_of, is_cql
 
 _TOKEN = re.compile(
     r"""(?P<skip>\#[^\n]*|--[^\n]*|'{3}.*?'{3}|"{3}.*?"{3}|"(?:[^"\\\n]|\\.)*"|"""
@@ -46,7 +46,7 @@ def query_of(text: str, dialect: str | None = None) -> str:
     ('ASK { }', 'Select a From S;')
     """
     end = _final_semicolon(text)
-    if end is not None and _dialect_of(text, dialect) != "cql":
+    if end is not None and not is_cql(_dialect_of(text, dialect)):
         return text[:end].rstrip()
     return text.rstrip()
 
@@ -82,7 +82,7 @@ def _dialect_of(text: str, dialect: str | None) -> str:
 
 def _only_declares(text: str, dialect: str | None) -> bool:
     """Returns whether the text is a CQL script without a query."""
-    if _dialect_of(text, dialect) != "cql":
+    if not is_cql(_dialect_of(text, dialect)):
         return False
     try:
         return not parse_script(text).queries

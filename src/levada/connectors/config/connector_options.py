@@ -148,6 +148,11 @@ def _of_messages(
             "Say schema=k:integer;v:double.",
         ),
         (
+            element == "line" and getattr(values.get("mapping"), "numbers_rows", False),
+            "a message may have several rows, and {row} has one number for a message.",
+            "Say element=message, or use columns in place of {row} that tell the rows apart.",
+        ),
+        (
             "files" in values,
             "files= is for folders; the partitions of a topic are read in parallel."
             if listens is None

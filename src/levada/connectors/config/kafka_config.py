@@ -136,7 +136,8 @@ def one_of(*words: str) -> Callable[[Any], str]:
 def _file(value: Any) -> str:
     path = os.path.abspath(os.path.expanduser(str(value)))
     if not os.path.isfile(path):
-        raise UsageError(f"there is no file {path}.")
+        hint = "The options ca, cert and key are PEM files for TLS."
+        raise UsageError(f"there is no file {path}.", hint=hint)
     return path
 
 

@@ -14,8 +14,9 @@
 A triple has three terms as in Turtle, without lists and brackets. ``{name}`` inserts a value: alone
 as a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI unchanged), in a
 quoted literal escaped, or in the label of a blank node, which is one node within its file. A name
-may have any characters, some of them in quotes only (``levada.connectors.config.column_names``). A
-triple with a missing value is left out. A row is one element. Cost: nothing a row.
+may have any characters, some of them in quotes only (``levada.connectors.config.column_names``).
+``{row}`` is a number that no other row of the stream has. A triple with a missing value is left
+out. A row is one element. Cost: nothing a row.
 """
 
 from __future__ import annotations
@@ -117,6 +118,11 @@ def load_mapping(path: str | Path) -> RowMapping:
     """Loads a mapping file. Raises ``UsageError`` with the place of the fault."""
     from levada.connectors.config.yaml_file import read_yaml  # here: few streams have a mapping
 
+    if Path(path).suffix.lower() in (".ttl", ".rml", ".r2rml", ".nt", ".rdf"):
+        raise UsageError(
+            f"The mapping file {path} is RDF: RML and R2RML are not read.",
+            hint="Write it in YAML: levada sample --mapping prints a first one.",
+        )
     document = read_yaml(Path(path), "mapping file")
     try:
         mapping = _mapping(document)
@@ -143,7 +149,7 @@ def _mapping(document: Any) -> RowMapping:
             raise UsageError(f"columns.{name}: {kind} is no type.", hint=hint)
     let = {str(k): str(v) for k, v in _section(sections.get("let"), "let", dict).items()}
     if ROW in let:
-        raise UsageError("let.row: row is the number of the record.", hint="Choose another name.")
+        raise UsageError("let.row: row is the number of the row.", hint="Choose another name.")
     for name, formula in let.items():
         _check_formula(f"let.{name}", formula)
     texts = _section(sections.get("triples"), "triples", list)

@@ -65,7 +65,8 @@ class Elements:
     limit counts these). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
     ``lead`` the place of its element, ``times`` the distinct kept times, ascending. ``alone``: dead
     letters that are not elements of their own: parts of one, or lines outside all. ``unit``: as
-    ``lateness.likely_unit``. ``blank``: messages without an element.
+    ``lateness.likely_unit``. ``blank``: messages without an element. ``empty_columns``: of a
+    mapping, without a value in any kept row.
     """
 
     keep: Bools
@@ -83,6 +84,7 @@ class Elements:
     unit: str = ""
     blank: int = 0
     lead: int = 0
+    empty_columns: tuple[str, ...] = ()
 
 
 @frozen

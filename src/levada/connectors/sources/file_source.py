@@ -11,8 +11,8 @@ beginning. Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
-    rows       with a mapping that numbers rows only: records of each file given out
-               (files=sequence: of the current one)
+    numbered   with a mapping that numbers rows only: the next number that no record has
+    rows       files=parallel, with such a mapping: the number of each file's next record
     after      files=parallel: the file after which the next round begins
     taken      elements given out so far, well-formed or not (those within a document: guessed by
                its size)
@@ -60,8 +60,8 @@ from levada.connectors.sources.file_splitter import (
     Position,
     SourceFile,
     Taken,
+    number_records,
     references_of,
-    rows_behind,
 )
 from levada.connectors.sources.fingerprint import Fingerprint, open_descriptor
 from levada.connectors.sources.splits import FileSplit, Measured
@@ -151,8 +151,7 @@ class FileSource:
         prints = self._prints.make(taken, position)
         after = {**moved, **self._prints.after_take(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
-        if self.config.mapping is not None and self.config.mapping.numbers_rows:
-            after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
+        after |= number_records(taken, position, self.config)[1]
         return references_of(taken, position, self._cutter, prints), after
 
     def complete(

@@ -10,6 +10,10 @@ A large text is cut by size (``file_splitter``): the driver reads the bytes at t
 estimates the elements from the sizes of the previous ones. So an epoch has about the intended
 number. A small text, and one that cannot be cut so, is read in windows, and its elements are
 counted.
+
+No two records of a stream have the same number. The records of a sequence are numbered through all
+of its files. With ``files=parallel`` each file has ``FILE_NUMBERS`` numbers, in the order in which
+the files are begun, so the numbers do not depend on the size of the epochs.
 """
 
 from __future__ import annotations
@@ -442,6 +446,9 @@ def _other_separator(config: StreamConfig, columns: tuple[str, ...]) -> str:
 Position = dict[str, Any]
 Taken = tuple[SourceFile, FileRange]
 
+FILE_NUMBERS = 1 << 40
+"""The numbers of a file's records with ``files=parallel``; 2**23 files have some."""
+
 
 def references_of(
     taken: list[Taken], position: Position, cutter: FileSplitter, prints: Mapping[str, str]
@@ -456,12 +463,12 @@ def references_of(
         else None
     )
     counts: dict[str, int] = {}
-    rows: dict[str, int] = dict(position.get("rows", {}))
     lives: dict[str, int] = position.get("lives", {})
     references = []
     merged = _merge(taken, by_bytes=config.format != "parquet")
     hashed = _blocks_to_hash(merged, prints)
-    for (file, part), blocks in zip(merged, hashed, strict=True):
+    numbers = number_records(merged, position, config)[0]
+    for (file, part), blocks, number in zip(merged, hashed, numbers, strict=True):
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
         references.append(
@@ -478,7 +485,7 @@ def references_of(
                 document=document_id(config.name, file.name, lives.get(file.name, 0)),
                 elements=part.elements,
                 limit_left=left,
-                row=rows.get(file.name, 0),
+                row=number,
                 fingerprint=prints.get(file.name, ""),
                 seen=() if is_packed(file.name) else (file.size, file.time),
                 pieces=part.pieces + _read_behind(part, prints.get(file.name, "")),
@@ -487,7 +494,6 @@ def references_of(
                 base=Path(os.path.abspath(file.path)).as_uri() if config.documents else "",
             )
         )
-        rows[file.name] = rows.get(file.name, 0) + part.elements
     return references
 
 
@@ -510,13 +516,27 @@ def _blocks_to_hash(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple
     return blocks
 
 
-def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:
-    """Returns the number of assigned records of each file; of a sequence, of the one being read."""
+def number_records(
+    taken: list[Taken], position: Position, config: StreamConfig
+) -> tuple[list[int], Position]:
+    """Returns the number of the first record of each range, and the fields of the position after
+    them; zeros if no mapping uses the number.
+    """
+    if config.mapping is None or not config.mapping.numbers_rows:
+        return [0] * len(taken), {}
+    free: int = position.get("numbered", 0)
     rows: dict[str, int] = dict(position.get("rows", {}))
+    numbers = []
     for file, part in taken:
-        rows[file.name] = rows.get(file.name, 0) + part.elements
-    last = taken[-1][0].name
-    return {"rows": rows if parallel else {last: rows[last]}}
+        if config.files == "sequence":
+            numbers.append(free)
+            free += part.elements
+            continue
+        if file.name not in rows:
+            rows[file.name], free = free, free + FILE_NUMBERS
+        numbers.append(rows[file.name])
+        rows[file.name] += part.elements
+    return numbers, {"numbered": free, **({"rows": rows} if rows else {})}
 
 
 def _merge(taken: list[Taken], *, by_bytes: bool) -> list[Taken]:

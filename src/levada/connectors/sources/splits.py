@@ -16,6 +16,9 @@ import xxhash
 Piece = tuple[int, int, str]
 """The range of bytes of a text (end exclusive), and their hash."""
 
+PARTITION_NUMBERS = 1 << 48
+"""The numbers of rows that each partition of a topic has; 2**15 partitions have some."""
+
 
 class Measured(msgspec.Struct, array_like=True, frozen=True):
     """A task's measurements of a range: the name of its file, the place where the range begins, its
@@ -39,7 +42,7 @@ class FileSplit(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     Parquet rows. ``index`` counts the references of a partition within one ``take``. ``document``
     scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
     ``base``: the IRI of an RDF document. ``row``: the
-    number of its first record in the file, for a table with a mapping.
+    number of its first record in the stream, for a mapping that uses it.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for
     the task to apply).
     ``fingerprint``: of the file that is meant (``connectors.sources.fingerprint``), so that no
@@ -114,6 +117,9 @@ class OffsetSplit(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
     """The offsets ``start`` to ``stop`` (exclusive) of a partition of a topic. Fewer may have a
     message: transactions and compaction leave gaps. ``bytes_each``: the estimated size of a
     message. ``document`` scopes blank nodes, together with a message's offset.
+
+    The number of a message's row is its offset, plus ``PARTITION_NUMBERS`` for each partition
+    before this one. So it is unique in the stream, and does not depend on the other partitions.
     """
 
     stream: str
@@ -148,7 +154,7 @@ class OffsetSplit(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
         """Returns the reference to ``size`` bytes of text that contain the messages."""
         return FileSplit(
             self.stream, self.partition, self.name, "", form, 0, size, 0, self.document,
-            self.elements,
+            self.elements, row=self.number * PARTITION_NUMBERS,
         )  # fmt: skip
 
 

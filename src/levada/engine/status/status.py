@@ -13,7 +13,7 @@ It must reach r for windows on close with bounds ``[)``, and pass it for all oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
@@ -48,7 +48,14 @@ from levada.engine.python.notebook import rows_html
 from levada.engine.status.execution_status import with_operator_names
 from levada.engine.status.join_strategy_status import FormStatus, forms
 from levada.engine.status.sharing_status import RelaxedStatus, ShareStatus, relaxed_joins, shares
-from levada.engine.status.summary import AllRunsTotals, Progress, StreamCounts
+from levada.engine.status.summary import (
+    MAX_SHOWN,
+    AllRunsTotals,
+    Progress,
+    StreamCounts,
+    describe_empty_columns,
+    describe_pattern,
+)
 from levada.engine.suspended_queries import Suspension, describe_suspension, read_suspended
 from levada.errors import CheckpointError
 from levada.operators.state.checksummed_frames import CheckedFrames
@@ -149,7 +156,8 @@ class QueryStatus:
     stream that the query waits for. ``next_report``: ms (None: at a change). ``reason``: why it has
     no results. ``until``: its end, ms (None: open). ``shared_operators``: those that other queries
     use, too. Its charges since it was added: ``cpu_seconds``, ``input_rows`` of its operators,
-    ``state_bytes`` (None: unknown).
+    ``state_bytes`` (None: unknown). ``unmatched_patterns``: sentences about patterns that no triple
+    has matched.
     """
 
     name: str
@@ -164,6 +172,7 @@ class QueryStatus:
     cpu_seconds: float = 0.0
     input_rows: int = 0
     state_bytes: int | None = None
+    unmatched_patterns: tuple[str, ...] = ()
 
 
 @frozen
@@ -340,6 +349,7 @@ def counts_of(record: StreamRecord) -> StreamCounts:
         tuple(record.dead_letter_reasons),
         record.null_messages,
         behind(record),
+        describe_empty_columns(record.empty_columns, record.elements, record.members),
     )
 
 
@@ -408,7 +418,22 @@ def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> Qu
     due = _next_report(query, least)
     why = "" if results else _why(query, manifest, plan) or _wait_text(least, due, holder)
     until = query.until if query.until < MAX else None
-    return QueryStatus(query.name, results, least, holder, patterns, due, why, until)
+    return QueryStatus(
+        query.name, results, least, holder, patterns, due, why, until,
+        unmatched_patterns=tuple(_describe_unmatched(patterns, query, manifest)),
+    )  # fmt: skip
+
+
+def _describe_unmatched(
+    patterns: Iterable[PatternStatus], query: QueryPlan, manifest: Manifest
+) -> Iterator[str]:
+    """Yields a sentence for each of the first patterns that no triple of a read stream matched."""
+    records = {display_name(name): manifest.streams.get(name) for name in query.streams}
+    wanting = [p for p in patterns if p.matched_triples == 0]
+    for pattern in wanting[:MAX_SHOWN]:
+        record = records.get(pattern.stream)
+        if record is not None and record.elements:
+            yield describe_pattern(pattern.stream, pattern.text, record.members)
 
 
 def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
@@ -458,7 +483,9 @@ def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
         return ""
     streams = " or ".join(dict.fromkeys(display_name(stream) for stream, _ in wanting))
     patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
-    return f"No triple of {streams} has matched the pattern {patterns}."
+    record = manifest.streams.get(wanting[0][0], StreamRecord())
+    members = record.members if len(set(wanting)) == 1 else ()
+    return describe_pattern(streams, patterns, members)
 
 
 def _wait_text(least: int, due: int | None, holder: str | None) -> str:

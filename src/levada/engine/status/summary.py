@@ -9,9 +9,12 @@ processes.
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
+from functools import lru_cache
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -26,6 +29,7 @@ from levada.core.names import display_name
 from levada.errors import EngineError
 
 NOTHING_READ = 3
+MAX_SHOWN = 5  # columns
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
@@ -38,7 +42,8 @@ class StreamCounts:
     ends were read; both are among the ``dead_letters``. ``replaced_files``: files whose name
     another one took. ``suspected_unit``: the apparent unit of its times. ``dead_letter_reasons``:
     of some dead letters. ``null_messages``: messages without a value. ``late_cause``: the element
-    behind which most others were late, and how many.
+    behind which most others were late, and how many. ``missing_values``: the columns that no row
+    has a value in, and the names that the rows have.
     """
 
     elements: int = 0
@@ -53,6 +58,7 @@ class StreamCounts:
     dead_letter_reasons: tuple[str, ...] = ()
     null_messages: int = 0
     late_cause: str = ""
+    missing_values: str = ""
 
 
 @frozen
@@ -120,7 +126,8 @@ class Summary:
     ``no_result_reasons``: a sentence for each query without a result since the beginning of its
     checkpoint. ``unread_streams``: a sentence for each stream without elements.
     ``dead_letter_path``: the place of dead letters. ``undelivered_outputs``: sentences about
-    outputs that lack results.
+    outputs that lack results. ``unmatched_patterns``: sentences about patterns of a query that
+    nothing has matched, although the query has results.
     """
 
     elements: int = 0
@@ -141,11 +148,21 @@ class Summary:
     unread_streams: Mapping[str, str] = field(default_factory=dict)
     undelivered_outputs: tuple[str, ...] = ()
     all_runs: AllRunsTotals | None = None
+    unmatched_patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """Returns 0, or 3 if nothing of some stream has been read."""
         return NOTHING_READ if self.unread_streams else 0
+
+    @property
+    def unmatched(self) -> Iterator[str]:
+        """Yields a sentence for each column and each pattern that has matched nothing."""
+        for name, counts in self.streams.items():
+            if counts.missing_values:
+                yield f"{name}: {counts.missing_values}"
+        for name, sentences in self.unmatched_patterns.items():
+            yield from (f"{name}: {sentence}" for sentence in sentences)
 
     @property
     def elements_per_second(self) -> float:
@@ -212,6 +229,9 @@ class Summary:
             )
         for name, reason in self.no_result_reasons.items():
             yield Text(f"{name}: {reason}")
+        for name, sentences in self.unmatched_patterns.items():
+            if name not in self.no_result_reasons:
+                yield from (Text(f"{name}: {sentence}") for sentence in sentences)
         for sentence in (*self.unread_streams.values(), *self.undelivered_outputs):
             yield Text(sentence)
 
@@ -285,6 +305,8 @@ def _stream_remarks(counts: StreamCounts) -> Iterator[str]:
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
             f"{UNIT_NAMES[counts.suspected_unit]}. Say unit={counts.suspected_unit}?"
         )
+    if counts.missing_values:
+        yield counts.missing_values
     if counts.late_cause:
         yield counts.late_cause
     if counts.dead_letters:
@@ -293,6 +315,60 @@ def _stream_remarks(counts: StreamCounts) -> Iterator[str]:
 
 def _files(n: int) -> str:
     return count_text(n, "file was", "files were")
+
+
+def describe_empty_columns(columns: Sequence[str], rows: int, members: Sequence[str]) -> str:
+    """Describes columns that have no value in any of so many rows, with the names that the rows
+    have; "" without such columns.
+
+    >>> describe_empty_columns(["temp"], 240, ["device", "tmp"])
+    'None of 240 rows has a value in the column temp. Did you mean tmp? Their members: device, tmp.'
+    """
+    if not columns or not rows:
+        return ""
+    listed = ", ".join(columns[:MAX_SHOWN])
+    more = len(columns) - MAX_SHOWN
+    named = f"column{'s' * (len(columns) > 1)} {listed}" + (f" and {more} more" if more > 0 else "")
+    number = count_text(rows, "row")
+    return f"None of {number} has a value in the {named}.{_hint(columns[0], tuple(members))}"
+
+
+def describe_pattern(stream: str, pattern: str, predicates: Sequence[str]) -> str:
+    """Describes a pattern that no triple of a stream has matched, with the predicates that the
+    stream has.
+
+    >>> describe_pattern("obs", "?s <http://e/tmp> ?v", ["<http://e/temp>"])  # doctest: +ELLIPSIS
+    'No triple of obs has matched the pattern ?s <http://e/tmp> ?v. Did you mean <http://e/temp>?...'
+    """
+    terms = pattern.strip("() ").split(" ")
+    predicate = terms[1] if len(terms) > 1 and terms[1].startswith("<") else ""
+    is_missing = predicate and predicate not in predicates
+    known = _hint(predicate, tuple(predicates), "predicates") if is_missing else ""
+    return f"No triple of {stream} has matched the pattern {pattern}.{known}"
+
+
+@lru_cache(maxsize=1024)  # many queries look for the same predicates
+def _hint(name: str, members: tuple[str, ...], noun: str = "members") -> str:
+    """Returns the members with a similar last word, and all members, as sentences; "" without
+    members.
+    """
+    if not members:
+        return ""
+    words = [_last_word(member) for member in members]
+    close = difflib.get_close_matches(_last_word(name), words, n=3)
+    pairs = list(zip(members, words, strict=True))
+    similar = [m for word in dict.fromkeys(close) for m, w in pairs if w == word]
+    asked = f" Did you mean {' or '.join(similar[:3])}?" if similar and name not in members else ""
+    return f"{asked} Their {noun}: {', '.join(members)}."
+
+
+def _last_word(name: str) -> str:
+    """Returns the part of a name that namespaces and paths leave.
+
+    >>> _last_word("<http://e/ns#alarm>"), _last_word("reading.temp")
+    ('alarm', 'temp')
+    """
+    return re.split(r"[/#.:]", name.strip("<>"))[-1]
 
 
 def unread(name: str, path: str, counts: StreamCounts) -> str:

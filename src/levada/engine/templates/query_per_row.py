@@ -27,7 +27,7 @@ from levada.core.rdf_terms import XSD
 from levada.engine.query_request import QueryRequest
 from levada.engine.templates.parameter_tables import Rows, table_of
 from levada.errors import LevadaError, UsageError, near
-from levada.language.dialects.detect import dialect_of
+from levada.language.dialects.detect import dialect_of, is_cql
 from levada.plan.logical.query_options import QueryOptions
 
 # Texts with columns of a table in them: ``{{column}}``, which has no meaning in any of the
@@ -276,7 +276,7 @@ def _instant(value: datetime.datetime) -> str:
 
 def _hint(value: object, column: str) -> str:
     if isinstance(value, str):
-        return f'Say <{{{{{column}}}}}> for an IRI, "{{{{{column}}}}}" for a text.'
+        return f"Say <{{{{{column}}}}}> for an IRI, '{{{{{column}}}}}' for a text."
     if isinstance(value, _LISTS):
         return (
             "Give each of its values a column, as in IN ({{first}}, {{second}}), or register_all "
@@ -302,7 +302,7 @@ class RowQueryTemplate:
         there = table_of(table)
         spoken = dialect_of(without_columns(self.text), self.dialect).name
         text, name = (
-            parse_text_template(self.text, cql=spoken == "cql"),
+            parse_text_template(self.text, cql=is_cql(spoken)),
             parse_name_template(self.name),
         )
         if not text.columns:

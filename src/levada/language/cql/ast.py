@@ -6,22 +6,40 @@ written; ``language/translate/cql/translate.py`` resolves them. Cost: linear in 
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from enum import StrEnum
 
 from levada.core.frozen import frozen
 from levada.errors import Span
+from levada.language.dialects.cql import RESERVED
 
 _NOWHERE = Span(1, 1)
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def show_name(name: str) -> str:
+    """Returns a name as CQL writes it: in double quotes unless it is a plain word.
+
+    >>> show_name("speed"), show_name("sensor id"), show_name("order")
+    ('speed', '"sensor id"', '"order"')
+    """
+    if _PLAIN.fullmatch(name) and name.lower() not in RESERVED:
+        return name
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 @frozen
 class Column:
-    """A column by its name, ``table`` is the alias before the dot or None."""
+    """A column by its name, ``table`` is the alias before the dot or None. ``quoted``: the text has
+    the name in double quotes.
+    """
 
     table: str | None
     name: str
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
+    quoted: bool = field(default=False, compare=False, repr=False)
 
 
 class LiteralType(StrEnum):
@@ -243,7 +261,7 @@ def show_expression(node: Expression) -> str:
     """
     match node:
         case Column(table, name):
-            return f"{table}.{name}" if table else name
+            return f"{show_name(table)}.{show_name(name)}" if table else show_name(name)
         case Constant(LiteralType.STRING, text):
             return "'" + text.replace("'", "''") + "'"
         case Constant(_, text):
@@ -261,14 +279,16 @@ def show_expression(node: Expression) -> str:
 
 def _item(item: Item | Every) -> str:
     if isinstance(item, Every):
-        return f"{item.table}.*" if item.table else "*"
-    return show_expression(item.expression) + (f" As {item.alias}" if item.alias else "")
+        return f"{show_name(item.table)}.*" if item.table else "*"
+    alias = f" As {show_name(item.alias)}" if item.alias else ""
+    return show_expression(item.expression) + alias
 
 
 def _table(table: Table) -> str:
-    name = table.stream if table.query is None else f"({show(table.query)})"
+    name = show_name(table.stream) if table.query is None else f"({show(table.query)})"
     window = f" {table.window}" if table.window.word is not WindowWord.NONE else ""
-    return name + window + (f" As {table.alias}" if table.alias != table.stream else "")
+    alias = f" As {show_name(table.alias)}" if table.alias != table.stream else ""
+    return name + window + alias
 
 
 def _combination(body: Table | Combination) -> str:
@@ -276,7 +296,7 @@ def _combination(body: Table | Combination) -> str:
         case Combination(operator, left, right):
             return f"{_combination(left)} {operator} {_combination(right)}"
         case Table(name, _, _, None):
-            return name
+            return show_name(name)
         case Table(_, _, _, query):
             assert query is not None, "a table without a name is a query"
             return f"({show(query)})"
@@ -321,5 +341,6 @@ def show_script(script: Script) -> str:
 
 
 def _schema(schema: Schema) -> str:
-    columns = ", ".join(f"{name} {kind.capitalize()}" for name, kind in schema.columns)
-    return f"Register {'Relation' if schema.relation else 'Stream'} {schema.name} ({columns})"
+    columns = ", ".join(f"{show_name(name)} {kind.capitalize()}" for name, kind in schema.columns)
+    kind = "Relation" if schema.relation else "Stream"
+    return f"Register {kind} {show_name(schema.name)} ({columns})"

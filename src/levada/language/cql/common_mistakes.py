@@ -57,7 +57,8 @@ def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]
     if feature and not hint:
         return _unsupported_error(feature, text, start)
     if token in ("'", '"'):
-        return QuerySyntaxError("This string is not closed.", span=_span(text, start), text=text)
+        kind = "string" if token == "'" else "name in quotes"
+        return QuerySyntaxError(f"This {kind} is not closed.", span=_span(text, start), text=text)
     allowed = acceptable(text[:start])
     words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
     close = difflib.get_close_matches(token.lower(), [w.lower() for w in words if w.isalpha()], n=1)

@@ -5,6 +5,9 @@
 about a millisecond. CQL features that Levada does not evaluate are refused here if one word decides
 (Order By, Like, sub-queries in a condition ...), with name and position (``common_mistakes``).
 ``script`` assigns the lines around statements in STREAM's scripts.
+
+A word in double quotes is a name, as in SQL. STREAM writes texts so: with ``quoted_texts``, and in
+a script that has STREAM's labels, it is a text where a value may stand.
 """
 
 from __future__ import annotations
@@ -44,9 +47,11 @@ from levada.language.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 from levada.language.sparql.source_text import check_characters
 from levada.language.syntax_errors import words_of
 
+_LABELS = ("QUERY_LABEL", "TABLE_LABEL", "VQUERY_LABEL", "VTABLE_LABEL", "SOURCE_LINE", "DEST_LINE")
 
-def parse_cql(text: str) -> Statement:
-    """Returns the tree of one CQL query.
+
+def parse_cql(text: str, *, quoted_texts: bool = False) -> Statement:
+    """Returns the tree of one CQL query; ``quoted_texts``: a word in double quotes is a text.
 
     Raises ``QuerySyntaxError`` (with position and expected words) and ``UnsupportedError`` (with
     the name of the feature).
@@ -54,10 +59,10 @@ def parse_cql(text: str) -> Statement:
     >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
     60000
     """
-    return _parse(text, "start")  # type: ignore[no-any-return]
+    return _parse(text, "start", quoted_texts)  # type: ignore[no-any-return]
 
 
-def parse_script(text: str) -> Script:
+def parse_script(text: str, *, quoted_texts: bool = False) -> Script:
     """Returns the statements of a text: declarations, views, queries (``script`` joins them).
 
     Raises as ``parse_cql`` does.
@@ -67,7 +72,7 @@ def parse_script(text: str) -> Script:
     >>> [view.schema.name for view in script.views], len(script.queries)
     (['V'], 1)
     """
-    return script_of(_parse(text, "script"), text)
+    return script_of(_parse(text, "script", quoted_texts), text)
 
 
 def words() -> set[str]:
@@ -79,14 +84,22 @@ def words() -> set[str]:
     return words_of(terminal for terminal in _parser().terminals if terminal.name != "NAME")
 
 
-def _parse(text: str, start: str) -> Any:
+def _parse(text: str, start: str, quoted_texts: bool) -> Any:
     check_characters(text)
     try:
-        return _Build(text).transform(_parser().parse(text, start=start))
+        tree = _parser().parse(text, start=start)
+        quoted_texts = quoted_texts or ('"' in text and _has_labels(tree))
+        return _Build(text, quoted_texts).transform(tree)
     except lark.exceptions.VisitError as error:
         raise error.orig_exc from None
     except lark.UnexpectedInput as error:
         _refuse(error, text, start)
+
+
+def _has_labels(tree: lark.Tree[Token]) -> bool:
+    """Whether a script has the labels of STREAM (``query :``)."""
+    labels = tree.scan_values(lambda token: isinstance(token, Token) and token.type in _LABELS)
+    return any(True for _ in labels)
 
 
 @cache
@@ -123,9 +136,10 @@ def _acceptable(prefix: str, rule: str) -> set[str]:
 class _Build(lark.Transformer[Token, Any]):
     """Builds the syntax tree from the grammar's tree, bottom up; one method for each rule."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, quoted_texts: bool) -> None:
         super().__init__()
         self.text = text
+        self.quoted_texts = quoted_texts
 
     def start(self, meta: Meta, parts: list[Statement]) -> Statement:
         return parts[0]
@@ -167,7 +181,7 @@ class _Build(lark.Transformer[Token, Any]):
         return True
 
     def column_type(self, meta: Meta, parts: list[Any]) -> tuple[str, LiteralType]:
-        return str(parts[0]), LiteralType(TYPES[parts[1].lower()])
+        return self._column_name(parts[0]), LiteralType(TYPES[parts[1].lower()])
 
     def stream_query(self, meta: Meta, parts: list[Any]) -> Statement:
         return Statement(str(parts[0]).capitalize(), parts[1], self.text, _at(meta))
@@ -207,7 +221,8 @@ class _Build(lark.Transformer[Token, Any]):
         expression, as_, alias = parts
         end = as_.start_pos if as_ else meta.end_pos
         text = " ".join(self.text[meta.start_pos : end].split())
-        return Item(expression, str(alias) if alias else None, text, _at(meta))
+        name = self._column_name(alias) if as_ else None
+        return Item(expression, name or None, text, _at(meta))
 
     def tables(self, meta: Meta, parts: list[Table]) -> tuple[Table, ...]:
         return tuple(parts)
@@ -308,11 +323,35 @@ class _Build(lark.Transformer[Token, Any]):
     def signed_operand(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[0]), (parts[1],), _at(meta))
 
-    def column(self, meta: Meta, parts: list[Token]) -> Column:
-        return Column(None, str(parts[0]), _at(meta))
+    def name(self, meta: Meta, parts: list[Token]) -> Token:
+        """Returns a name without its quotes."""
+        if parts[0].type == "NAME":
+            return parts[0]
+        return Token.new_borrow_pos("QUOTED", parts[0][1:-1].replace('""', '"'), parts[0])
+
+    def _column_name(self, name: Token) -> str:
+        """Returns the name of a column. Names with a dot at the beginning are those that
+        translation makes up.
+        """
+        if name.startswith("."):
+            raise QuerySyntaxError(
+                "A column's name cannot begin with a dot.",
+                span=_at(name),
+                text=self.text,
+                hint="Choose another one.",
+            )
+        return str(name)
+
+    def column(self, meta: Meta, parts: list[Token]) -> Column | Constant:
+        if parts[0].type == "QUOTED" and self.quoted_texts:
+            return Constant(LiteralType.STRING, str(parts[0]), _at(meta))
+        return self.key_column(meta, parts)
+
+    def key_column(self, meta: Meta, parts: list[Token]) -> Column:
+        return Column(None, self._column_name(parts[0]), _at(meta), parts[0].type == "QUOTED")
 
     def column_of(self, meta: Meta, parts: list[Token]) -> Column:
-        return Column(str(parts[0]), str(parts[1]), _at(meta))
+        return Column(str(parts[0]), self._column_name(parts[1]), _at(meta))
 
     def integer(self, meta: Meta, parts: list[Token]) -> Constant:
         return Constant(LiteralType.INTEGER, str(parts[0]), _at(meta))
@@ -321,8 +360,7 @@ class _Build(lark.Transformer[Token, Any]):
         return Constant(LiteralType.DOUBLE, str(parts[0]), _at(meta))
 
     def string(self, meta: Meta, parts: list[Token]) -> Constant:
-        quote = parts[0][0]
-        return Constant(LiteralType.STRING, parts[0][1:-1].replace(quote * 2, quote), _at(meta))
+        return Constant(LiteralType.STRING, parts[0][1:-1].replace("''", "'"), _at(meta))
 
     def boolean(self, meta: Meta, parts: list[Token]) -> Constant:
         return Constant(LiteralType.BOOLEAN, str(parts[0]).lower(), _at(meta))

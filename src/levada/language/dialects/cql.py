@@ -73,10 +73,18 @@ FOREIGN: dict[str, str] = {
     "%": "There is no remainder: write a - a / b * b.",
 }
 
+# The words that cannot be names without quotes, as the terminal NAME of the grammar has them.
+_RESERVED = (
+    "select distinct from as where group by having and or not true false union except intersect "
+    "minus partition register order limit in like between is exists join case null"
+)
+RESERVED = frozenset(_RESERVED.split())
+
 # Words of the lexer -> what people call them; the order is that in which they are offered, most
 # useful first.
 EXPECTED: dict[str, str] = {
     "NAME": "a name",
+    "QUOTED": "a name",
     "SELECT": "Select",
     "OUTPUT": "Istream(, Dstream( or Rstream(",
     "FROM": "From",

@@ -25,18 +25,21 @@ from levada.language.dialects.dialect import Dialect
 from levada.language.dialects.rspql import RSPQL
 from levada.language.dialects.sparqlstream import SPARQLSTREAM
 
-CQL = Dialect("cql", "CQL", (), (".cql",), output="RSTREAM")
+CQL = Dialect("cql", "CQL", (), (".cql",), output="RELATION")
 """CQL has a grammar of its own (``language/cql/parser.py``); here it is a name and an ending."""
 
+STREAM = Dialect("stream", "CQL of STREAM", (), output="RELATION")
+"""CQL in which a word in double quotes is a text, as in the scripts of STREAM."""
+
 DIALECTS: dict[str, Dialect] = {
-    d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL)
+    d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL, STREAM)
 }
 
 _TOKEN = re.compile(
     r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*(?:""")?|'''
-    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*(?:\'\'\')?|"(?:[^"\\\n]|\\.)*"?|"""
+    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*(?:\'\'\')?|"""
     r"""'(?:[^'\\\n]|\\.)*'?)|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*+:[\w.%-]*)"""
-    r"""|(?P<run>[\w.-]+)|(?P<sign>[\[\]{}(])"""
+    r"""|(?P<quoted>"(?:[^"\\\n]|\\.)*"?)|(?P<run>[\w.-]+)|(?P<sign>[\[\]{}(])"""
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # what a rule looks for, the dialect, and how people call what was found ("": by its words)
@@ -49,9 +52,19 @@ _RULES = (
     (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM, ""),
 )
 _CQL = re.compile(
-    r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
+    r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)[\w\"]"
+    r"|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
     r"|REGISTER (?:STREAM|RELATION) \S+ \("
 )
+
+
+def is_cql(name: str) -> bool:
+    """Whether a dialect is CQL, in either spelling.
+
+    >>> is_cql("cql"), is_cql("stream"), is_cql("rspql")
+    (True, True, False)
+    """
+    return name in (CQL.name, STREAM.name)
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +94,9 @@ def evidence(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Returns the words in upper case, names as ``#``, and brackets."""
+    """Returns the words in upper case, names as ``#``, texts in double quotes as ``"``, and
+    brackets.
+    """
     words = list[str]()
     for match in _TOKEN.finditer(text):
         match match.lastgroup:
@@ -89,6 +104,8 @@ def _words(text: str) -> list[str]:
                 words.append("#")
             case "run":
                 words += [word.upper() for word in _WORD.findall(match.group())]
+            case "quoted":
+                words.append('"')
             case "sign":
                 words.append(match.group())
     return words

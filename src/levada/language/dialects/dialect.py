@@ -15,7 +15,8 @@ from levada.core.frozen import frozen
 class Dialect:
     """A dialect: its ``name`` for ``dialect=``, its ``title``, and the ``endings`` of its files.
 
-    ``grammar``: files of clauses beside the common ones. ``output``: the default of REGISTER.
+    ``grammar``: files of clauses beside the common ones. ``output``: the default of REGISTER;
+    CQL's plain Select is a RELATION, of which the changes are written.
     ``report``: the default report policy of windows with a STEP; None is on close. ``merged``: FROM
     STREAM adds to the default graph (otherwise STREAM patterns name the stream). ``named_beside``:
     FROM NAMED alone leaves the default graph as it is (in SPARQL it empties it).
@@ -27,7 +28,7 @@ class Dialect:
     title: str
     grammar: tuple[str, ...]
     endings: tuple[str, ...] = ()
-    output: Literal["RSTREAM", "ISTREAM"] = "RSTREAM"
+    output: Literal["RSTREAM", "ISTREAM", "RELATION"] = "RSTREAM"
     report: Literal["change"] | None = None
     merged: bool = False
     named_beside: bool = False

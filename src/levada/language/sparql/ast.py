@@ -32,6 +32,7 @@ from levada.language.sparql.window_ast import (
     Instant,
     LastTriples,
     Range,
+    ReportClause,
     Reporting,
     Session,
     WindowSpec,
@@ -51,6 +52,7 @@ __all__ = [
     "PathRepeat",
     "PathSequence",
     "Range",
+    "ReportClause",
     "Reporting",
     "Session",
     "Var",
@@ -371,7 +373,8 @@ class QueryUnit:
     last BASE in force.
 
     ``output`` is RSTREAM, ISTREAM or DSTREAM, from REGISTER or from the dialect. ``reporting``: the
-    reports and the start that the text defines; the dialect defines the rest.
+    reports and the start that the text defines; the dialect defines the rest. ``report_clauses``:
+    the clauses from which ``reporting`` follows, in order.
     """
 
     register: Register | None
@@ -384,3 +387,4 @@ class QueryUnit:
     base: str | None = None
     output: str = "RSTREAM"
     reporting: Reporting = field(default_factory=Reporting)
+    report_clauses: tuple[ReportClause, ...] = field(default=(), compare=False, repr=False)

@@ -16,7 +16,7 @@ from lark.exceptions import UnexpectedInput
 
 from levada.core.cache_folder import parser_file
 from levada.errors import QuerySyntaxError
-from levada.language.dialects.detect import CQL, dialect_of
+from levada.language.dialects.detect import dialect_of, is_cql
 from levada.language.dialects.dialect import Dialect
 from levada.language.dialects.rspql import RSPQL
 from levada.language.sparql import ast
@@ -37,7 +37,7 @@ def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
     'ISTREAM'
     """
     spoken = dialect_of(text, dialect)
-    spoken = RSPQL if spoken is CQL else spoken
+    spoken = RSPQL if is_cql(spoken.name) else spoken
     source = decode(text)
     parser = _parser(spoken.grammar)
     try:

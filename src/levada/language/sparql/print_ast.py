@@ -104,7 +104,7 @@ def _node(node: Any) -> Sexpr:
         ):
             value = shown_duration(value)
         if (
-            field.name == "span"
+            not field.compare
             or value in (None, False, (), ast.Modifiers())
             or value in (field.default, ast.Reporting())
         ):

@@ -13,6 +13,7 @@ from typing import Literal
 
 from levada.core.event_time import shown_duration
 from levada.core.frozen import frozen
+from levada.errors import Span
 
 
 @frozen
@@ -70,6 +71,17 @@ def call(stream: str, spec: WindowSpec) -> str:
         case Instant():
             inner = spec.value
     return f"{stream}[{inner}]"
+
+
+@frozen
+class ReportClause:
+    """A clause on reports as the text has it: the words, ``kind`` (``policy``, ``t0`` or ``tick``),
+    and its place.
+    """
+
+    words: str
+    kind: Literal["policy", "t0", "tick"]
+    span: Span
 
 
 @frozen

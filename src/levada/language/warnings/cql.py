@@ -15,7 +15,7 @@ from levada.language.cql.ast import Combination, Script, Statement, Table, Windo
 from levada.language.cql.parser import parse_script
 from levada.language.sparql.source_text import place_of
 from levada.language.warnings.sparql import MINUTES, bare_number, capital_minutes
-from levada.language.warnings.warning import QueryWarning
+from levada.language.warnings.warning import QueryWarning, sort_by_place
 
 _BARE = re.compile(r"\[\s*Range\s+(\d{5,})\s*(?:Slide\b|\])", re.IGNORECASE)
 _SLIDE = re.compile(r"\bSlide\b", re.IGNORECASE)
@@ -38,7 +38,7 @@ def warnings_of_cql(text: str) -> tuple[QueryWarning, ...]:
             warnings += bare_number(number[1], place_of(text, number.start(1)))
     slides = {window.slide for window in windows if window.slide}
     warnings += capital_minutes(text, {*(r for r in lengths if r), *slides})
-    return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column)))
+    return sort_by_place(warnings)
 
 
 def _gaps(window: WindowSpec) -> Iterator[QueryWarning]:

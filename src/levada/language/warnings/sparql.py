@@ -1,7 +1,8 @@
 """Warns about probable slips in a SPARQL query with windows.
 
 They are declared windows that are not read, windows and graphs that do not exist, unbound
-variables, windows with gaps, numbers that look like milliseconds, and invalid regular expressions.
+variables, windows with gaps, numbers that look like milliseconds, invalid regular expressions, and
+clauses that have no effect.
 Cost: linear in the query's tree; no data are read.
 """
 
@@ -19,7 +20,8 @@ from levada.language.sparql.scope import operands
 from levada.language.sparql.source_text import place_of
 from levada.language.translate.sparql.windows import READ_BY, iri, stream_hint
 from levada.language.warnings.unbound_variables import groups_of, unbound_variable_warnings
-from levada.language.warnings.warning import QueryWarning
+from levada.language.warnings.unused_clauses import unused_clause_warnings
+from levada.language.warnings.warning import QueryWarning, sort_by_place
 
 # Collects the sources of a query's patterns: windows, graphs, and the default graph, through all
 # groups, sub-queries and EXISTS. Cost: linear in the tree.
@@ -29,12 +31,14 @@ from levada.language.warnings.warning import QueryWarning
 class Readings:
     """The windows and graphs by name, graphs with their first place.
 
-    ``all_windows``: a variable ranges over them. ``default``: the place of the first pattern over
-    the default graph. ``matchers``: the calls of REGEX and REPLACE.
+    ``all_windows``: a variable ranges over them. ``all_graphs``: a variable ranges over the graphs.
+    ``default``: the place of the first pattern over the default graph. ``matchers``: the calls of
+    REGEX and REPLACE.
     """
 
     windows: set[str] = field(default_factory=set)
     all_windows: bool = False
+    all_graphs: bool = False
     graphs: dict[str, Span] = field(default_factory=dict)
     default: Span | None = None
     matchers: list[ast.BuiltIn] = field(default_factory=list)
@@ -83,6 +87,8 @@ def _name(element: ast.Window | ast.Graph, sources: Readings) -> None:
         sources.windows.update(element.windows)
         if isinstance(name, ast.Constant):
             sources.graphs.setdefault(iri(name), name.span)
+        else:
+            sources.all_graphs = True
     elif isinstance(name, ast.Constant):
         sources.windows.add(iri(name))
     else:
@@ -131,8 +137,10 @@ def warnings_of(
         *_patterns_without_window(unit, read, streams, graphs),
         *_no_graphs(unit, read, streams, graphs),
         *_invalid_patterns(read),
+        *_unread_graphs(unit, read),
+        *unused_clause_warnings(unit),
     ]
-    return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column)))
+    return sort_by_place(warnings)
 
 
 def _unread_windows(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
@@ -148,6 +156,31 @@ def _unread_windows(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarnin
             clause.span,
             f"Read it by {word} <{name}> {{ .. }}, or leave it out.",
         )
+
+
+def _unread_graphs(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
+    """Yields warnings for FROM and FROM NAMED of graphs that no pattern reads. DESCRIBE reads the
+    default graph. A clause that is alone also takes all other graphs away.
+    """
+    if read.all_graphs or isinstance(unit.form, ast.Describe):
+        return
+    for clause in unit.datasets:
+        name = iri(clause.graph)
+        takes_away = len(unit.datasets) == 1 and bool(read.graphs)
+        if clause.named and name not in read.graphs:
+            if takes_away or (len(unit.datasets) == 1 and read.default is not None):
+                continue
+            yield QueryWarning(
+                f"FROM NAMED <{name}> has no effect: no GRAPH reads it.",
+                clause.span,
+                f"Read it by GRAPH <{name}> {{ .. }}, or leave it out.",
+            )
+        elif not clause.named and read.default is None and not takes_away:
+            yield QueryWarning(
+                f"FROM <{name}> has no effect: all patterns are in a window or a named graph.",
+                clause.span,
+                "Put a pattern beside them, or leave it out.",
+            )
 
 
 def _invalid_patterns(read: Readings) -> Iterator[QueryWarning]:

@@ -6,7 +6,7 @@ warning when the query is registered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
@@ -22,13 +22,13 @@ class QuerySlip(UserWarning):
 
 @frozen
 class QueryWarning:
-    """One sentence with its place in the query's text, and a hint.
+    """One sentence with its place in the query's text (None: it is about the ontology), and a hint.
 
     ``of_data``: it may disappear when more streams or static data are named.
     """
 
     message: str
-    span: Span
+    span: Span | None
     hint: str = ""
     of_data: bool = False
 
@@ -41,8 +41,15 @@ class QueryWarning:
               ^
         """
         message, hint = (shorten(each, MAX_SENTENCE) for each in (self.message, self.hint))
+        if self.span is None:
+            return " ".join(filter(None, (f"Warning: {message}", hint)))
         where = f"Warning: line {self.span.line}, column {self.span.column}: {message}"
         return "\n".join([where, *point_at(text, self.span), *([hint] if hint else [])])
+
+
+def sort_by_place(warnings: Iterable[QueryWarning]) -> tuple[QueryWarning, ...]:
+    """Returns the warnings in the order of their places."""
+    return tuple(sorted(warnings, key=lambda w: (w.span.line, w.span.column) if w.span else (0, 0)))
 
 
 def show_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:

@@ -9,7 +9,8 @@
 There are two regimes. RDFS is RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the
 axiomatic triples and their consequences. OWL adds of OWL 2 RL: prp-inv1/2, prp-symp, prp-trp,
 prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o. The vocabulary of the schema is fixed: an
-ontology with statements about rdf:type or rdfs:subClassOf is refused with the name.
+ontology with statements about rdf:type or rdfs:subClassOf is refused with the name. Other axioms of
+OWL 2 (restrictions, chains, imports) entail nothing here: ``UnusedAxioms`` counts them.
 
 Cost: linear in the ontology; reachability from a class or property is computed once, on demand.
 """
@@ -23,6 +24,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from levada.core.count_text import count_text
 from levada.core.rdf_terms import RDF, Iri, Literal, Term
 from levada.errors import UsageError, near
 
@@ -37,6 +39,16 @@ SYMMETRIC, TRANSITIVE = Iri(OWL + "SymmetricProperty"), Iri(OWL + "TransitivePro
 
 _RDFS_SCHEMA = (SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE)
 _OWL_SCHEMA = (INVERSE, SAME, EQUAL_CLASS, EQUAL_PROPERTY)
+_UNUSED_PREDICATES = (
+    "imports onProperty onProperties propertyChainAxiom unionOf intersectionOf complementOf oneOf "
+    "disjointWith disjointUnionOf propertyDisjointWith hasKey differentFrom datatypeComplementOf "
+    "onDatatype"
+)
+_UNUSED_CLASSES = (
+    "FunctionalProperty InverseFunctionalProperty ReflexiveProperty IrreflexiveProperty "
+    "AsymmetricProperty AllDisjointClasses AllDisjointProperties AllDifferent "
+    "NegativePropertyAssertion"
+)
 _RESERVED = (TYPE, *_RDFS_SCHEMA, *_OWL_SCHEMA)
 
 Statement = tuple[Term, Term, Term]
@@ -81,6 +93,53 @@ def predicates_of(regime: Regime) -> tuple[Iri, ...]:
 def kinds_of(regime: Regime) -> tuple[Iri, ...]:
     """Returns the classes of properties that count."""
     return (SYMMETRIC, TRANSITIVE) if regime is Regime.OWL else ()
+
+
+def unused_predicates(regime: Regime) -> tuple[Iri, ...]:
+    """Returns the predicates of axioms of OWL 2 that entail nothing under a regime."""
+    others = _OWL_SCHEMA if regime is Regime.RDFS else ()
+    return (*(Iri(OWL + word) for word in _UNUSED_PREDICATES.split()), *others)
+
+
+def unused_kinds(regime: Regime) -> tuple[Iri, ...]:
+    """Returns the classes of axioms, and of properties, that entail nothing under a regime."""
+    others = kinds_of(Regime.OWL) if regime is Regime.RDFS else ()
+    return (*(Iri(OWL + word) for word in _UNUSED_CLASSES.split()), *others)
+
+
+@dataclass(frozen=True)
+class UnusedAxioms:
+    """The axioms of a file that entail nothing under a regime: their number by predicate or
+    class.
+    """
+
+    file: str
+    regime: Regime
+    counts: Mapping[Iri, int]
+
+    @property
+    def message(self) -> str:
+        """A sentence with the axioms.
+
+        >>> UnusedAxioms("o.ttl", Regime.OWL, {Iri(OWL + "imports"): 2}).message
+        'The ontology o.ttl has 2 axioms that entailment owl does not use: owl:imports 2.'
+        """
+        listed = ", ".join(f"{_short(iri)} {n}" for iri, n in self.counts.items())
+        axioms = count_text(sum(self.counts.values()), "axiom")
+        entailment = f"entailment {self.regime}"
+        return f"The ontology {self.file} has {axioms} that {entailment} does not use: {listed}."
+
+    @property
+    def hint(self) -> str:
+        """The regime that uses some of them, or what to do without one."""
+        others = {*_OWL_SCHEMA, *kinds_of(Regime.OWL)} & self.counts.keys()
+        if self.regime is not Regime.RDFS or not others:
+            return "Put what follows from them into the data, or into simpler axioms."
+        return f"Entailment owl uses {', '.join(sorted(map(_short, others)))}."
+
+
+def _short(iri: Iri) -> str:
+    return f"owl:{iri.value.removeprefix(OWL)}"
 
 
 class Typing(NamedTuple):

@@ -36,6 +36,7 @@ _FIELDS: dict[type[Exception], tuple[str, ...]] = {
     errors.CheckpointError: (),
     errors.DamagedError: (),
     errors.OvertakenError: (),
+    errors.UnmatchedError: (),
     errors.JavaError: (),
     EngineError: (),
     errors.LostTaskError: (),

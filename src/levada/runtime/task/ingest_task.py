@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import (
@@ -45,6 +46,7 @@ from levada.connectors.ingest.parse.message_batches import parse_messages
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.subject_descriptions import describe_subjects
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
+from levada.connectors.ingest.tables.member_names import members_of_rows, predicates_of
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.file_errors import FileFaults, is_of_data, reason
 from levada.connectors.sources.message_headers import MessageHeaders
@@ -109,6 +111,21 @@ def run_ingest_operators(
         if out is not None and out.n:
             env.pool.spent.hold(target.id, out)
             run_ingest_operators(plan, env, exchange, target, out)
+
+
+TableChunk: TypeAlias = CsvChunk | JsonChunk | pa.Table
+
+
+class Statements(NamedTuple):
+    """The statements and elements of a reference, the reference to their lines, its messages, and
+    the rows from which a mapping made them.
+    """
+
+    triples: Triples
+    elements: Elements
+    reference: FileSplit
+    messages: Messages | None
+    rows: TableChunk | None = None
 
 
 # Accounts for the elements of a reference: each is kept, late, dead or cut, and none is lost.
@@ -335,7 +352,7 @@ class IntakeTask:
     def _triples(
         self, config: StreamConfig, split: AnyReference, stream: int, bounds: dict[str, int]
     ) -> SourceReport:
-        messages = None
+        messages, read_rows = None, None
         if isinstance(split, DerivedSplit):
             triples, reference = made_triples(split, self.context)
             elements = elements_of(
@@ -349,7 +366,9 @@ class IntakeTask:
             )
         else:
             with FileFaults(split.name, split.stream):
-                triples, elements, reference, messages = self._read(config, split, bounds)
+                triples, elements, reference, messages, read_rows = self._read(
+                    config, split, bounds
+                )
         fates = count_accounted(
             config, reference, elements, None if messages is None else len(messages)
         )
@@ -391,28 +410,41 @@ class IntakeTask:
             lead=_lead(reference, elements, messages),
             digest=_digest(reference),
             measured=reference.measured,
+            empty_columns=list(elements.empty_columns),
+            members=self._members(stream, triples, read_rows, elements.empty_columns),
         )
 
-    def _read(
-        self, config: StreamConfig, split: FromOutside, bounds: dict[str, int]
-    ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
-        """Returns the statements and elements of an external reference, the reference to their
-        lines, and the messages of the reference.
+    def _members(
+        self,
+        stream: int,
+        triples: Triples,
+        read_rows: TableChunk | None,
+        empty_columns: Sequence[str],
+    ) -> list[str]:
+        """Returns the names of the members of rows if a column is empty, the predicates of triples
+        if a pattern has matched nothing.
         """
+        if read_rows is not None:
+            return members_of_rows(read_rows) if empty_columns else []
+        hits = self.hits.get(stream, {}).values()
+        return predicates_of(triples) if triples.n and 0 in hits else []
+
+    def _read(self, config: StreamConfig, split: FromOutside, bounds: dict[str, int]) -> Statements:
+        """Returns the statements of an external reference."""
         return read_apart(
             lambda: read(split, config), lambda content: self._statements(config, content, bounds)
         )
 
     def _statements(
         self, config: StreamConfig, content: SplitContent, bounds: dict[str, int]
-    ) -> tuple[Triples, Elements, FileSplit, Messages | None]:
+    ) -> Statements:
         seed, reference, messages = self.context.seed, content.reference, content.messages
         if config.mapping is not None:
             assert content.rows is not None, "a mapping is for tables"
             mapped = mapped_of(
                 content.rows, config, reference, seed=seed, messages=messages, **bounds
             )
-            return *mapped, reference, messages
+            return Statements(*mapped, reference, messages, content.rows)
         assert content.text is not None, "RDF is text"
         if messages is None:
             triples, reference = self._parse(config, content.text, reference, content.line_ends)
@@ -426,7 +458,7 @@ class IntakeTask:
         elements = elements_of(
             triples, config, reference, seed=seed, messages=messages, number=number, **bounds
         )
-        return triples, elements, reference, messages
+        return Statements(triples, elements, reference, messages)
 
     def _parse(
         self, config: StreamConfig, data: Bytes, reference: FileSplit, line_ends: int | None
@@ -445,9 +477,10 @@ class IntakeTask:
     ) -> SourceReport:
         assert not isinstance(split, DerivedSplit), "what a query makes are triples"
         with FileFaults(split.name, split.stream):
-            reference, messages, tuples = read_apart(
+            reference, messages, tuples, read_rows = read_apart(
                 lambda: read(split, config), lambda came: _rows(config, came, bounds)
             )
+        empty = [name for name, column in tuples.columns.items() if column.is_empty]
         fates = count_accounted(
             config, reference, tuples, None if messages is None else len(messages)
         )
@@ -476,6 +509,8 @@ class IntakeTask:
             lead=_lead(reference, tuples, messages),
             digest=_digest(reference),
             measured=reference.measured,
+            empty_columns=empty,
+            members=members_of_rows(read_rows) if empty else [],
         )
 
     def _complete(
@@ -600,10 +635,10 @@ def _digest(reference: FileSplit) -> str:
 
 def _rows(
     config: StreamConfig, content: SplitContent, bounds: dict[str, int]
-) -> tuple[FileSplit, Messages | None, Tuples]:
+) -> tuple[FileSplit, Messages | None, Tuples, TableChunk]:
     assert content.rows is not None, "a table has rows"
     tuples = tuples_of(content.rows, config, content.reference, messages=content.messages, **bounds)
-    return content.reference, content.messages, tuples
+    return content.reference, content.messages, tuples, content.rows
 
 
 def _first_nodes(plan: Plan, kind: type[Leaf]) -> list[PlanNode[Leaf]]:

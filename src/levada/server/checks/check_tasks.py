@@ -15,11 +15,12 @@ from levada.engine.name_resolution import NameScope
 from levada.engine.query_pipeline import Prepared, prepare
 from levada.engine.query_request import QueryRequest
 from levada.engine.syntax_tree_transfer import SMALL_TEXTS, encode_tree
-from levada.errors import QueryError, QueryFailureError, UnsupportedError, UsageError
+from levada.errors import QueryError, QueryFailureError, Span, UnsupportedError, UsageError
 from levada.language import parse
 from levada.language import show as show_tree
 from levada.language.cql import ast as cql
 from levada.language.cql.ast import Script, Table, show_script
+from levada.language.dialects.detect import is_cql
 from levada.language.sparql import ast
 from levada.language.sparql.ast import (
     BuiltIn,
@@ -145,15 +146,16 @@ def _warning_fields(query: Prepared) -> dict[str, Any]:
     except QueryFailureError:  # only the warnings fail: the query may work
         query_warnings = ()
     warned = [
-        {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+        {"message": w.message, "line": span.line, "column": span.column, "hint": w.hint}
         for w in query_warnings[:MAX_SHOWN]
+        for span in (w.span or Span(1, 1),)
     ]
     return {"warnings": warned, "more_warnings": len(query_warnings) - len(warned)}
 
 
 def _encode_tree(query: Prepared) -> bytes:
     """Returns the syntax tree of a long text; b"" for short texts, which parse quickly."""
-    if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
+    if len(query.asked.text) <= SMALL_TEXTS or is_cql(query.asked.spoken):
         return b""
     tree = encode_tree(query.ast)
     return tree if len(tree) <= MAX_TREE else b""

@@ -3,7 +3,8 @@
 - On loopback ``Host`` must be a loopback name, against DNS rebinding. A foreign ``Origin`` is
   refused everywhere, and so is a cross-site ``Sec-Fetch-Site``, since requests for images have no
   ``Origin``.
-- With tokens the header ``Authorization: Bearer`` must have one; tokens elsewhere are ignored.
+- With tokens the header ``Authorization: Bearer`` must have one; tokens elsewhere are ignored. The
+  page and the probes of health need none.
 - Bodies are counted as they arrive, within a time. Packed bodies are refused.
 - Large answers count until they are sent, in pieces, so slow readers hold memory briefly; many of
   them are refused (``request_guard``).
@@ -113,6 +114,8 @@ class Answer:
         self.taken = before
 
 
+PROBES = ("/health", "/health/live", "/health/ready")
+"""Paths that answer without a token, for balancers and Kubernetes."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]*)?", re.ASCII)
 _ONCE = ("host", "origin", "authorization", "content-length", "content-encoding")
 _HEADERS = (
@@ -159,7 +162,9 @@ class RequestGuard:
         try:
             headers = _headers(scope)
             self._check_place(headers, scope["path"])
-            token = NOBODY if _is_open(scope["path"]) else self._token(headers)
+            is_anonymous = scope["path"] in PROBES and "authorization" not in headers
+            is_open = is_anonymous and self.tokens.requires_tokens
+            token = NOBODY if is_open or _is_open(scope["path"]) else self._token(headers)
             scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
             body.limits = self._settings.limits.limits_of_token(token)
             body.check(headers)
@@ -214,12 +219,13 @@ class RequestGuard:
         if not self.tokens.requires_tokens:
             return EVERYBODY
         scheme, _, presented = headers.get("authorization", "").partition(" ")
-        token = self.tokens.find(presented.strip()) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer" or not presented.strip():
+            raise _token_problem("A token is asked for, in the header Authorization: Bearer TOKEN.")
+        token = self.tokens.find(presented.strip())
         if token is None:
-            raise Problem(
-                401,
-                "A token is asked for, in the header Authorization: Bearer TOKEN.",
-                headers={"WWW-Authenticate": 'Bearer realm="levada"'},
+            raise _token_problem(
+                "This token is not known.",
+                "It may be cut short, or its line is not in the server's file of tokens any more.",
             )
         return token
 
@@ -294,6 +300,10 @@ def _is_open(path: str) -> bool:
     send no token for them.
     """
     return path == "/" or path.startswith("/page/")
+
+
+def _token_problem(detail: str, hint: str = "") -> Problem:
+    return Problem(401, detail, hint=hint, headers={"WWW-Authenticate": 'Bearer realm="levada"'})
 
 
 def _name(host: str) -> str:

@@ -5,15 +5,20 @@ files are the example.
 import json
 from csv import writer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pyoxigraph as ox
 import pytest
 
+from levada.cli.help.sample_table import mapping_of
 from levada.connectors.config.column_names import place_of
 from levada.connectors.config.mapping_formula import compile_, names_of
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.row_mapping import RowMapping, load_mapping
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.config.stream_options import AUTO
+from levada.connectors.ingest.tables.schema_inference import sniff
+from levada.connectors.sources.file_splitter import FILE_NUMBERS
 from levada.engine.engine import Engine
 from levada.errors import UsageError
 
@@ -240,21 +245,25 @@ def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("epoch_rows", [1, 3, 1000])
-def test_the_number_of_a_record_is_its_place_in_its_file(
+def test_the_number_of_a_row_is_its_place_in_the_stream(
     tmp_path: Path, files: str, epoch_rows: int
 ) -> None:
     (tmp_path / "d").mkdir()
     for name, rows in (("a", 4), ("b", 5)):
         (tmp_path / "d" / f"{name}.csv").write_text("".join(f"{name},{i}\n\n" for i in range(rows)))
     (tmp_path / "m.yaml").write_text(
-        "header: [f, i]\nlet: {ts: 1000 + row}\n"
+        "header: [f, i]\nlet: {ts: 1000 + integer(i)}\n"
         "triples: ['<http://e/{f}/{i}> <http://e/row> {row}']"
     )
     found, record, _ = triples_of(
         tmp_path, tmp_path / "d", epoch_rows, mapping=tmp_path / "m.yaml", files=files, lateness=10
     )
     numbers = {(q.subject.value, int(q.object.value)) for q in found}
-    assert numbers == {(f"http://e/{f}/{i}", i) for f, n in (("a", 4), ("b", 5)) for i in range(n)}
+    second = 4 if files == "sequence" else FILE_NUMBERS
+    assert numbers == {
+        (f"http://e/{f}/{i}", first + i) for f, n, first in (("a", 4, 0), ("b", 5, second))
+        for i in range(n)
+    }  # fmt: skip
     assert record.elements == 9
 
 
@@ -387,3 +396,44 @@ def test_a_column_of_any_name_stands_in_every_kind_of_term(tmp_path: Path) -> No
     found, _, letters = triples_of(tmp_path, tmp_path / "a.csv", mapping=path)
     assert not letters
     assert found == dataset("\n".join(expected))
+
+
+SUMS = """SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
+FROM NAMED WINDOW <http://e/w> ON <http://e/s> [RANGE PT1H STEP PT1H]
+WHERE { WINDOW <http://e/w> { ?row <http://example.org/a#k> ?k ; <http://example.org/a#v> ?v } }"""
+
+
+@pytest.mark.parametrize("files", ["sequence", "parallel"])
+def test_the_mapping_of_sample_keeps_the_rows_of_two_files_apart(
+    tmp_path: Path, files: Literal["sequence", "parallel"]
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, first in (("a", 0), ("b", 60)):
+        rows = "".join(f"k{i % 3},{i},{1000 + i}\n" for i in range(first, first + 60))
+        (folder / f"{name}.csv").write_text("k,v,ts\n" + rows)
+    path = folder / "a.csv"
+    sampled = sniff(str(path), StreamConfig("a", str(path), "csv", schema=AUTO))
+    (tmp_path / "m.yaml").write_text(mapping_of(sampled, path))
+    with Engine(spark=False, epoch_rows=25) as engine:
+        engine.stream("http://e/s", folder, mapping=tmp_path / "m.yaml", files=files)
+        query = engine.register(SUMS)
+        engine.start(once=True)
+        engine.await_end()
+        assert query.to_polars().select("n", "sum").rows() == [(120, sum(range(120)))]
+
+
+def test_the_mapping_of_sample_reads_messages_with_the_line_in_its_comment(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("k,the value,ts\nx,1,1000\n")
+    sampled = sniff(str(path), StreamConfig("a", str(path), "csv", schema=AUTO))
+    lines = mapping_of(sampled, path).splitlines()
+    (comment,) = (line for line in lines if "add: header:" in line)
+    assert load_text(tmp_path, lines).header == ()
+    added = comment.partition("add: ")[2]
+    assert load_text(tmp_path, [*lines, added]).header == ("k", "the value", "ts")
+
+
+def load_text(tmp_path: Path, lines: list[str]) -> RowMapping:
+    (tmp_path / "m.yaml").write_text("\n".join(lines))
+    return load_mapping(tmp_path / "m.yaml")

@@ -95,7 +95,7 @@ def test_precedence_is_that_of_sql() -> None:
 
 def test_constants() -> None:
     assert expression("'it''s'") == Constant(LiteralType.STRING, "it's")
-    assert expression('"x"') == Constant(LiteralType.STRING, "x")
+    assert expression('"x"') == Column(None, "x")
     assert expression("1.5e3") == Constant(LiteralType.DOUBLE, "1.5e3")
     assert expression("TRUE") == Constant(LiteralType.BOOLEAN, "true")
 

@@ -93,7 +93,7 @@ def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_power:
             raise Refused("No dot stands at the end of the line.")
         _check_word_of_time(text, quads)
         _quad(text, quads)
-        raise Refused("No event time stands before the dot.")
+        raise Refused("No event time stands before the dot. Say time=arrival for the clock.")
     rest, term = split
     return _row(_timed_quad(rest, term, quads), document, _time(term, unit_power))
 
@@ -122,7 +122,9 @@ def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
             _quad(rest[: rest.rindex(b".")] + b" " + term + b" .", quads)
         except Refused as whole:
             raise (whole if str(whole) == DIRECTION else fault) from None
-        raise Refused("No event time stands before the dot.") from None
+        raise Refused(
+            "No event time stands before the dot. Say time=arrival for the clock."
+        ) from None
     assert quad is not None, "a line that ends in a dot is a statement or malformed"
     return quad
 

@@ -101,11 +101,19 @@ def _map_rows(
         unit=unit,
         blank=rows.blank,
         lead=int(rows.offset[leading(ts, verdict)].sum()),
+        empty_columns=_empty_columns(rows, config.mapping, keep),
     )
 
 
+def _empty_columns(rows: RawRows, mapping: RowMapping, keep: Times) -> tuple[str, ...]:
+    """Returns the columns without a value in any of the kept rows."""
+    columns = (rows.table[name] for name in mapping.needed_columns)
+    suspects = (column for column in columns if column.null_count() >= len(keep) > 0)
+    return tuple(c.name for c in suspects if c.gather(keep).null_count() == len(keep))
+
+
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
-    """Returns the typed columns, the number of each record, and the formulas."""
+    """Returns the typed columns, the number of each record in the stream, and the formulas."""
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})

@@ -236,6 +236,12 @@ class TupleColumn:
     man: npt.NDArray[np.int64] | None = None
     text: pl.Series | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are rows, and none has a value."""
+        first = self.kind[:1] == Kind.UNBOUND  # most columns have a value at once
+        return bool(first.any()) and bool((self.kind == Kind.UNBOUND).all())
+
     def facet(self, name: str) -> npt.NDArray[Any]:
         """Returns the facet k, d, m or c as an array."""
         if name == "k":

@@ -53,6 +53,7 @@ class Builder(Windows):
             base=self._base,
             output=self._output,
             reporting=self._reporting,
+            report_clauses=tuple(self._report_clauses),
         )
 
     def _implicit(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from lark import Token
 
@@ -114,6 +114,7 @@ class Windows(Patterns):
         self._output: str = dialect.output
         self._said: str | None = None  # the output as written in the text
         self._reporting = ast.Reporting(policy=dialect.report)
+        self._report_clauses: list[ast.ReportClause] = []
 
     # --- register
 
@@ -136,6 +137,7 @@ class Windows(Patterns):
 
     def computed_every(self, token: Token, length: int) -> None:
         """``COMPUTED EVERY d``."""
+        self._note("COMPUTED EVERY", "policy", token)
         self._reporting = replace(self._reporting, every=length)
 
     def word(self, token: Token) -> ast.Constant:
@@ -286,20 +288,32 @@ class Windows(Patterns):
 
     def t0(self, token: Token, value: Token, datatype: ast.Constant | None = None) -> None:
         """``T0 ms`` and ``T0 "ISO"``."""
+        self._note("T0", "t0", token)
         try:
             self._reporting = replace(self._reporting, t0=parse_time(value.strip("\"'")))
         except UsageError as error:
             raise self._error(error.message, self._span(value)) from None
 
+    def _note(self, words: str, kind: Literal["policy", "t0", "tick"], token: Token | None) -> None:
+        """Records a clause on reports; token None: at REPORT, which is built after its policies."""
+        span = Span(0, 0) if token is None else self._span(token)
+        self._report_clauses.append(ast.ReportClause(words, kind, span))
+
     def report(self, token: Token, *policies: None) -> None:
         """Ends REPORT; its policies have been recorded."""
+        self._report_clauses = [
+            replace(c, span=self._span(token)) if c.span == Span(0, 0) else c
+            for c in self._report_clauses
+        ]
 
     def on_close(self, token: Token) -> None:
         """ON_WINDOW_CLOSE."""
+        self._note(str(token), "policy", token)
         self._reporting = replace(self._reporting, policy="close")
 
     def on_change(self, token: Token) -> None:
         """ON_CONTENT_CHANGE."""
+        self._note(str(token), "policy", token)
         self._reporting = replace(self._reporting, policy="change")
 
     def non_empty(self, token: Token) -> None:
@@ -308,10 +322,12 @@ class Windows(Patterns):
 
     def periodic(self, length: int) -> None:
         """PERIODIC d."""
+        self._note("PERIODIC", "policy", None)
         self._reporting = replace(self._reporting, every=length)
 
     def tick(self, token: Token, ticking: Token) -> None:
         """Ignores TICK, since results do not depend on it; refuses a tick for each element."""
+        self._note(f"TICK {ticking}", "tick", token)
         if ticking.upper().startswith("TUPLE"):
             hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
             raise self._unsupported_error("TICK TUPLE_DRIVEN", self._span(token), hint)

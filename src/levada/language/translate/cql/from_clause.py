@@ -23,6 +23,7 @@ window and no event time. Cost: linear in the text with its views expanded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,6 +48,7 @@ from levada.language.cql.ast import (
     View,
     WindowSpec,
     WindowWord,
+    show_name,
 )
 from levada.language.translate.cql.expressions import cast
 from levada.language.translate.cql.scope import Columns, suggest_column
@@ -150,6 +152,7 @@ class Levels:
         self.views = script.views
         self.options = options
         self.windows: list[StreamWindow] = []
+        self.rdf: Collection[str] = ()  # the names of RDF streams, for messages
         for declared in script.declared:
             self._check_declared(declared.schema)
 
@@ -267,9 +270,13 @@ class Levels:
 
     def _unknown_stream(self, name: str, span: Span, known: Collection[str]) -> UnknownNameError:
         """Returns the error of an unknown stream, with the near misses among ``known``."""
+        if any(name in (stream, re.split(r"[/#]", stream)[-1]) for stream in self.rdf):
+            message = f"The stream {name} holds RDF, which CQL does not read."
+            hint = "Give it columns, such as schema=k:integer;v:double, or ask in SPARQL."
+            return UnknownNameError(message, span=span, text=self.text, hint=hint)
         hint = f"No stream has columns: name it with a schema (--stream {name}=PATH,schema=auto)."
         if known:
-            hint = near(name, known)
+            hint = near(name, map(show_name, known))
         message = f"There is no tuple stream {name}."
         return UnknownNameError(message, span=span, text=self.text, hint=hint)
 

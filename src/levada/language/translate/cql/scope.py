@@ -30,10 +30,10 @@ from levada.language.cql.ast import (
     Item,
     LiteralType,
     Operation,
+    show_name,
 )
 
 EVENT_TIME = "ts"
-_WRITABLE = re.compile(r"[^\W\d]\w*")
 _TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
 
 
@@ -58,17 +58,16 @@ class Columns:
 
 
 def suggest_column(name: str, columns: Iterable[str]) -> str:
-    """Returns a hint with similar names as CQL can write them.
+    """Returns a hint with similar names as CQL writes them.
 
-    >>> suggest_column("spora", ["spora-id", "spore"])
-    'CQL cannot write the name spora-id: give it another one, or read the stream by a mapping.'
+    >>> suggest_column("spora", ["spora-id", "spore"]), suggest_column("sporo", ["spore"])
+    ('Write "spora-id".', 'Did you mean spore?')
     """
     there = list(columns)
     for odd in there:
-        if not _WRITABLE.fullmatch(odd) and re.split(r"\W", odd, maxsplit=1)[0] == name:
-            way = "give it another one, or read the stream by a mapping"
-            return f"CQL cannot write the name {odd}: {way}."
-    return near(name, filter(_WRITABLE.fullmatch, there))
+        if show_name(odd) != odd and re.split(r"\W", odd, maxsplit=1)[0] == name:
+            return f"Write {show_name(odd)}."
+    return near(name, map(show_name, there))
 
 
 class Scope:
@@ -118,6 +117,8 @@ class Scope:
                 raise UnknownNameError(
                     f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
                 )
+            if column.quoted:
+                raise self._not_a_column(column, tables)
             known = [name for i in tables for name in self.columns(i)]
             hint = suggest_column(column.name, known)
             if _TIMELIKE.search(column.name) and any(self.tables[i].timed for i in tables):
@@ -126,10 +127,27 @@ class Scope:
                 f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
             )
         if len(matches) > 1:
-            several = " or ".join(f"{self.aliases[ref.table]}.{ref.name}" for ref in matches)
+            several = " or ".join(
+                f"{show_name(self.aliases[ref.table])}.{show_name(ref.name)}" for ref in matches
+            )
             message = f"The column {column.name} is in several tables."
             raise QueryError(message, span=column.span, text=self.text, hint=f"Say {several}.")
         return matches[0]
+
+    def _not_a_column(self, column: Column, tables: Iterable[int]) -> UnknownNameError:
+        """Returns the error for a name in double quotes that no column has: perhaps it is meant as
+        a text.
+        """
+        text = column.name.replace("'", "''")
+        quoted = '"' + column.name.replace('"', '""') + '"'
+        known = [name for i in tables for name in self.columns(i)]
+        return UnknownNameError(
+            f"There is no column {quoted}: double quotes are for names.",
+            span=column.span,
+            text=self.text,
+            hint=f"For a text write '{text}', or say --dialect stream. As a column: "
+            + suggest_column(column.name, known),
+        )
 
     def table(self, alias: str, span: Span) -> int:
         """Returns the number of the table with this alias."""
@@ -258,10 +276,14 @@ def variable_names(
         if isinstance(item.expression, Column):
             for ref in classes.class_of(scope.resolve(item.expression)):
                 names.setdefault(ref, output)
+    taken = set(outputs)  # "a.b" and "c", "a" and "b.c" are different columns of one name
     for i, alias in enumerate(scope.aliases):
         for column in scope.columns(i):
-            for ref in classes.class_of(ColumnRef(i, column)):
-                names.setdefault(ref, f"{alias}.{column}")
+            members = classes.class_of(ColumnRef(i, column))
+            if members[0] not in names:
+                name = _fresh(f"{alias}.{column}", taken)
+                taken.add(name)
+                names.update(dict.fromkeys(members, name))
     return names
 
 

@@ -34,6 +34,7 @@ from levada.language.cql.ast import (
     Select,
     Table,
     show_expression,
+    show_name,
 )
 from levada.language.cql.ast import Expression as Syntax
 from levada.language.translate.cql.expressions import Translator, above_group, aggregates_in
@@ -201,7 +202,7 @@ class SelectBlock:
             return above_group(value, keys, aggregates)
         except KeyError as error:
             column = next(
-                f"{self.scope.aliases[r.table]}.{r.name}"
+                f"{show_name(self.scope.aliases[r.table])}.{show_name(r.name)}"
                 for r, n in self.names.items()
                 if n == error.args[0]
             )

@@ -13,6 +13,7 @@ from levada.core.query_model import Form
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
 from levada.language.cql.ast import Script, ScriptQuery
 from levada.language.cql.parser import parse_script
+from levada.language.dialects.detect import STREAM
 from levada.language.translate.cql.from_clause import Levels
 from levada.language.translate.sparql.windows import reporting
 from levada.plan.logical import nodes
@@ -28,8 +29,12 @@ def translate_cql(
     streams: Streams,
     options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     relations: Collection[str] = (),
+    *,
+    dialect: str = "cql",
+    rdf: Collection[str] = (),
 ) -> nodes.Query:
-    """Returns the algebra of a CQL text: one query, and the views before it.
+    """Returns the algebra of a CQL text: one query, and the views before it. ``dialect``: cql or
+    stream. ``rdf``: the names of RDF streams, for messages.
 
     ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
     string, boolean), in order. The event time is a further column ``ts`` (integer, ms) unless the
@@ -42,20 +47,25 @@ def translate_cql(
     ('ISTREAM', ('k',), 5000)
     """
     try:
-        return _translate(text, streams, options, relations)
+        script = parse_script(text, quoted_texts=dialect == STREAM.name)
+        return _translate(script, text, streams, options, (relations, rdf))
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
 
 
 def _translate(
-    text: str, streams: Streams, options: QueryOptions, relations: Collection[str]
+    script: Script,
+    text: str,
+    streams: Streams,
+    options: QueryOptions,
+    others: tuple[Collection[str], Collection[str]],
 ) -> nodes.Query:
-    script = parse_script(text)
     if len(script.queries) != 1:
         count_text = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
         raise QuerySyntaxError(f"This text has {count_text}, one is needed.", span=span, text=text)
-    return translate_query(script, script.queries[0], text, streams, options, relations=relations)
+    asked, (relations, rdf) = script.queries[0], others
+    return translate_query(script, asked, text, streams, options, relations=relations, rdf=rdf)
 
 
 def translate_query(
@@ -66,9 +76,11 @@ def translate_query(
     options: QueryOptions,
     *,
     relations: Collection[str] = (),
+    rdf: Collection[str] = (),
 ) -> nodes.Query:
     """Returns the algebra of one query of a script. Raises ``QueryError``."""
     levels = Levels(text, streams, relations, script, options)
+    levels.rdf = rdf
     top = levels.outermost(asked)
     levels.check_report()
     check_depth(top.node, text)

@@ -109,7 +109,9 @@ def test_a_line_without_a_time_is_bad() -> None:
         f'<a:s> <a:p> "5"^^<{XSD}integer> .\n<a:s> <a:p> <a:o> .\n<a:s> <a:p> <a:o> 5 .', timed=True
     )
     assert found.time.tolist() == [5]
-    assert {reason for _, reason, _ in found.bad} == {"No event time stands before the dot."}
+    assert {reason for _, reason, _ in found.bad} == {
+        "No event time stands before the dot. Say time=arrival for the clock."
+    }
 
 
 def test_a_line_without_its_dot_is_told_so() -> None:

@@ -55,6 +55,7 @@ from levada.connectors.config.connector_options import check_messages, with_way
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.format_detection import format_at
 from levada.connectors.config.input_formats import DOCUMENTS, NAMES, QUADS, TABLES
+from levada.connectors.config.json_path import column_path
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
@@ -288,6 +289,21 @@ def _check(config: StreamConfig) -> None:
     for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
         if broken:
             raise UsageError(f"The stream {config.name}: {message}", hint=hint)
+    if config.format == "ndjson":
+        _check_paths(config)
+
+
+def _check_paths(config: StreamConfig) -> None:
+    """Checks that every column that is a path can be read."""
+    names = [*dict(config.read_columns), *([config.time_field] if config.time_field else [])]
+    said = config.beside_columns
+    for name in names:
+        if name not in said:
+            try:
+                column_path(name)
+            except UsageError as error:
+                message = f"The stream {config.name}: {error.message}"
+                raise UsageError(message, hint=error.hint) from error
 
 
 def _check_tables(config: StreamConfig) -> Iterator[Rule]:

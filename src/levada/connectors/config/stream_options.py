@@ -75,6 +75,8 @@ AUTO = (("auto", "auto"),)
 """The schema of a table whose columns are inferred
 (``connectors.ingest.tables.schema_inference``).
 """
+_COLUMN = re.compile(r"""(?:\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"])*\]|[^;,])+""")
+"""A column and its type; brackets of a path may hold the characters between columns."""
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 _TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp", "arrival")
 
@@ -156,7 +158,8 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
     elif isinstance(value, (tuple, list)):
         pairs = [(str(k), str(v)) for k, v in value]
     else:
-        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
+        texts = [part if ":" in part else f"{part}:" for part in _COLUMN.findall(str(value))]
+        parts = [part.rpartition(":") for part in texts if part.strip(" :")]
         pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
     if not pairs:
         raise UsageError(

@@ -352,7 +352,10 @@ def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> li
     return sorted(
         [
             *rows.dead,
-            *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items()),
+            *(
+                Dead(int(rows.offset[row]), why + rows.place(row), rows.text(row))
+                for row, why in fates.items()
+            ),
         ]
     )
 

@@ -17,7 +17,9 @@ _NOWHERE = Span(1, 1)
 
 @frozen
 class Column:
-    """A column by its name, ``table`` is the alias before the dot or None."""
+    """A column by its name, ``table`` is the word before the first dot or None: the alias of a
+    table, or the beginning of a nested column (``payload.temp``).
+    """
 
     table: str | None
     name: str

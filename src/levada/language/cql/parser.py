@@ -76,7 +76,8 @@ def words() -> set[str]:
     >>> {"SELECT", "RANGE", "SLIDE"} <= words()
     True
     """
-    return words_of(terminal for terminal in _parser().terminals if terminal.name != "NAME")
+    names = ("NAME", "MEMBER")
+    return words_of(terminal for terminal in _parser().terminals if terminal.name not in names)
 
 
 def _parse(text: str, start: str) -> Any:
@@ -312,7 +313,7 @@ class _Build(lark.Transformer[Token, Any]):
         return Column(None, str(parts[0]), _at(meta))
 
     def column_of(self, meta: Meta, parts: list[Token]) -> Column:
-        return Column(str(parts[0]), str(parts[1]), _at(meta))
+        return Column(str(parts[0]), ".".join(map(str, parts[1:])), _at(meta))
 
     def integer(self, meta: Meta, parts: list[Token]) -> Constant:
         return Constant(LiteralType.INTEGER, str(parts[0]), _at(meta))

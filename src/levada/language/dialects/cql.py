@@ -77,6 +77,7 @@ FOREIGN: dict[str, str] = {
 # useful first.
 EXPECTED: dict[str, str] = {
     "NAME": "a name",
+    "MEMBER": "a name",
     "SELECT": "Select",
     "OUTPUT": "Istream(, Dstream( or Rstream(",
     "FROM": "From",

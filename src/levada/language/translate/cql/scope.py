@@ -4,7 +4,9 @@ a column.
 There are three mappings, computed once for each query:
 
     Scope     word -> ColumnRef (table number, column) and its type; an external stream has the
-              column ``ts``, its event time in ms, unless its schema has one of that name
+              column ``ts``, its event time in ms, unless its schema has one of that name;
+              ``a.b`` is the column ``b`` of the table ``a`` if there is such a table, else the
+              nested column ``a.b``
     classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
               one variable
     names     ColumnRef -> variable name: the output name if the column is selected as it is, else
@@ -33,7 +35,7 @@ from levada.language.cql.ast import (
 )
 
 EVENT_TIME = "ts"
-_WRITABLE = re.compile(r"[^\W\d]\w*")
+_WRITABLE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
 
 
@@ -105,6 +107,7 @@ class Scope:
         """Returns the column of a word. Raises ``UnknownNameError``; ``QueryError`` if there are
         several.
         """
+        column = self.resolve_path(column)
         tables = (
             range(len(self.aliases))
             if column.table is None
@@ -130,6 +133,23 @@ class Scope:
             message = f"The column {column.name} is in several tables."
             raise QueryError(message, span=column.span, text=self.text, hint=f"Say {several}.")
         return matches[0]
+
+    def resolve_path(self, column: Column) -> Column:
+        """Returns a column with the nested name that its dots mean if no table has that alias.
+        Raises ``UnknownNameError`` if there is neither.
+        """
+        if column.table is None or column.table in self.aliases:
+            return column
+        name = f"{column.table}.{column.name}"
+        known = [each for i in range(len(self.aliases)) for each in self.columns(i)]
+        paths = [each for each in known if "." in each]
+        if name in paths:
+            return Column(None, name, column.span)
+        if paths:
+            message = f"There is neither a table {column.table} in From nor a column {name}."
+            hint = suggest_column(name, [*paths, *self.aliases])
+            raise UnknownNameError(message, span=column.span, text=self.text, hint=hint)
+        return column
 
     def table(self, alias: str, span: Span) -> int:
         """Returns the number of the table with this alias."""
@@ -224,7 +244,7 @@ def output_names(scope: Scope, items: list[Item]) -> list[str]:
             )
         aliases.update([item.alias] if item.alias else [])
     plain = Counter(
-        item.expression.name
+        scope.resolve(item.expression).name
         for item in items
         if isinstance(item.expression, Column) and not item.alias
     )
@@ -258,10 +278,16 @@ def variable_names(
         if isinstance(item.expression, Column):
             for ref in classes.class_of(scope.resolve(item.expression)):
                 names.setdefault(ref, output)
+    taken = dict.fromkeys(outputs)
     for i, alias in enumerate(scope.aliases):
         for column in scope.columns(i):
-            for ref in classes.class_of(ColumnRef(i, column)):
-                names.setdefault(ref, f"{alias}.{column}")
+            refs = classes.class_of(ColumnRef(i, column))
+            if refs[0] in names:
+                continue
+            # the name of a nested column of another table may look the same
+            name = _fresh(f"{alias}.{column}", taken)
+            taken[name] = None
+            names.update(dict.fromkeys(refs, name))
     return names
 
 

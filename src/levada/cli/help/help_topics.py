@@ -83,6 +83,11 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "required for CSV and NDJSON",
     ),
     (
+        "`iterator`",
+        "NDJSON: [path of an array](#rows-of-elements), such as `items[*]`: each element is a row",
+        "",
+    ),
+    (
         "`separator`",
         "character between the fields of CSV, such as `;`, or the word `tab`",
         "a comma",

@@ -9,6 +9,7 @@ r"""Parses paths into nested JSON: names of columns, and the option ``iterator``
     items[*]             as iterator: each element of the array items is a row. Columns are then
                          looked up in the element; @ is the element itself
     $.id                 with an iterator: a member of the whole record
+    key=$.id             in a schema: the column key has the value at $.id
 
 A name in a path without ``$`` and ``@`` may have any characters but ``.`` and ``[``. A path has one
 value in a row, so ``[*]`` is for iterators and for paths that begin as the iterator does: there it
@@ -100,6 +101,17 @@ def column_path(name: str, iterator: Steps = ()) -> ColumnPath:
     steps = iterator + relative
     _check_single(name, steps, iterator)
     return ColumnPath(name, ((*iterator, name), steps))
+
+
+def split_alias(column: str) -> tuple[str, str]:
+    """Returns the name of a column of a schema, and its path.
+
+    >>> split_alias("key=$.id"), split_alias("a=b")
+    (('key', '$.id'), ('a=b', 'a=b'))
+    """
+    name, _, path = column.partition("=")
+    name, path = name.strip(), path.strip()
+    return (name, path) if name and _is_rooted(path) else (column, column)
 
 
 def show_steps(steps: Iterable[Step]) -> str:

@@ -17,6 +17,8 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | blankline | document: what one is         line, document
     schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
+              name=$.path:type is a column under another name (``connectors.config.json_path``)
+    iterator  items[*]: each element of that array is a row (NDJSON)              none: each line
     sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
     separator the character between the fields of CSV                            ,
     unique    a promise that no triple repeats; it is not checked                false
@@ -55,7 +57,7 @@ from levada.connectors.config.connector_options import check_messages, with_way
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.format_detection import format_at
 from levada.connectors.config.input_formats import DOCUMENTS, NAMES, QUADS, TABLES
-from levada.connectors.config.json_path import column_path
+from levada.connectors.config.json_path import Steps, column_path, parse_iterator, split_alias
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
@@ -89,6 +91,8 @@ class StreamConfig:
     lateness: int = 0
     element: str = "line"
     schema: tuple[tuple[str, str], ...] = ()
+    paths: tuple[tuple[str, str], ...] = ()
+    iterator: str = ""
     sign: str = ""
     separator: str = ","
     unique: bool = False
@@ -135,6 +139,10 @@ class StreamConfig:
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
             values.setdefault("element", "document")
+        if schema := values.get("schema"):
+            pairs = [(*split_alias(column), kind) for column, kind in schema]
+            values["schema"] = tuple((column, kind) for column, _, kind in pairs)
+            values["paths"] = tuple((column, path) for column, path, _ in pairs if column != path)
         if (
             (sign := values.get("sign"))
             and (schema := values.get("schema"))
@@ -178,6 +186,15 @@ class StreamConfig:
     def messages(self) -> bool:
         """Whether the stream consists of messages."""
         return self.kafka is not None or self.feed is not None
+
+    @property
+    def steps(self) -> Steps | None:
+        """The steps of the iterator; None without one."""
+        return parse_iterator(self.iterator) if self.iterator else None
+
+    def path_of(self, column: str) -> str:
+        """Returns the path of a column of nested data, usually its name."""
+        return dict(self.paths).get(column, column)
 
     @property
     def beside_columns(self) -> tuple[str, ...]:
@@ -266,11 +283,11 @@ class StreamConfig:
 
     @property
     def counted_late(self) -> bool:
-        """Whether only a task can count the elements for the limit: with from and to, and in
-        documents.
+        """Whether only a task can count the elements for the limit: with from and to, with an
+        iterator, and in documents.
         """
         return self.limit is not None and (
-            self.bounded or (self.documents and self.element != "document")
+            self.bounded or bool(self.iterator) or (self.documents and self.element != "document")
         )
 
 
@@ -300,7 +317,7 @@ def _check_paths(config: StreamConfig) -> None:
     for name in names:
         if name not in said:
             try:
-                column_path(name)
+                column_path(config.path_of(name), config.steps or ())
             except UsageError as error:
                 message = f"The stream {config.name}: {error.message}"
                 raise UsageError(message, hint=error.hint) from error
@@ -349,6 +366,16 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             kind not in ("field", "filename") and (bool(config.time_format) or config.zone != UTC),
             "time_format and zone are for a column of a table and for the name of a file.",
             "Leave them out: a time in an RDF term that names no zone is UTC.",
+        ),
+        (
+            bool(config.iterator) and config.format != "ndjson",
+            "an iterator is for NDJSON.",
+            "Leave iterator= out.",
+        ),
+        (
+            bool(config.paths) and config.format != "ndjson",
+            "a column under another name (name=$.path) is for NDJSON.",
+            "Say the names of the columns.",
         ),
         (
             config.separator != "," and config.format != "csv",

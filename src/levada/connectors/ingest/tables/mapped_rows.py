@@ -83,8 +83,9 @@ def _map_rows(
     dead = dead_rows(rows, verdict, gate)
     alone = rows.alone + len(triples.bad)
     for at, reason, text in triples.bad:
-        source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
-        dead.append(Dead(source, f"its triple is malformed: {reason}", text))
+        source = int(keep[np.searchsorted(ends, at, "right")])
+        why = f"its triple is malformed: {reason}{rows.place(source)}"
+        dead.append(Dead(int(rows.offset[source]), why, text))
     return triples, Elements(
         keep=np.ones(triples.n, np.bool_),
         ts=times,

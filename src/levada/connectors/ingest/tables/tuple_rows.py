@@ -82,8 +82,9 @@ class Rows:
             Dead(int(messages.offsets[k]), d.reason, d.text)
             for k, d in zip(dead.tolist(), rows.dead, strict=True)
         ]
-        rows.alone = 0
-        held = len(self.dead) + len(np.unique(np.concatenate([number, dead])))
+        filled = len(np.unique(np.concatenate([number, dead])))
+        rows.alone = len(number) + len(rows.dead) - filled  # several rows are one message
+        held = len(self.dead) + filled
         rows.blank = len(messages) - held
         if self.single and held < len(number) + len(rows.dead) + len(self.dead):
             rows = self._refuse(rows, number, dead)
@@ -101,6 +102,7 @@ class Rows:
         at = np.flatnonzero(is_first & ~is_dead[number])
         single_rows = rows.take(at)
         single_rows.dead = list(first_dead.values())
+        single_rows.alone = 0
         single_rows.wrong = dict.fromkeys(
             np.flatnonzero(count[number[at]] > 1).tolist(), SEVERAL_ROWS
         )
@@ -136,7 +138,7 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
         dead = _refuse_messages(data, messages, _zero_prefixed(data, messages), "")
         if not single:
             dead += _refuse_messages(data, messages, _over_lines(data, messages), NOT_LINES)
-        return Rows(messages, dead, single)
+        return Rows(messages, dead, single and not config.iterator)
     open_ = _open(data, messages, ord(chunk.separator))
     return Rows(messages, _refuse_messages(data, messages, open_, UNCLOSED_QUOTE), single)
 
@@ -342,7 +344,10 @@ def raw_rows(
         needed = [name for name in needed if name not in said] or [""]  # a table needs a column
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
-    return json_rows(chunk.data, needed, reference, config.time_field)
+    exact = None if config.time_field is None else config.path_of(config.time_field)
+    rows = json_rows(chunk.data, list(map(config.path_of, needed)), reference, exact, config.steps)
+    rows.table.columns = needed
+    return rows
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:

@@ -1,0 +1,155 @@
+"""Nested JSON in whole runs: rows of elements in files, messages and pushed bodies. Dead letters
+have the place of the element, and every record is accounted for.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.tables.mapped_rows import mapped_of
+from levada.connectors.ingest.tables.tuple_rows import tuples_of
+from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.read_split import JsonChunk
+from levada.connectors.sources.splits import FileSplit
+from levada.core.event_time import MAX, MIN
+from levada.engine.engine import Engine
+from levada.errors import UsageError
+from levada.runtime.task.ingest_task import count_accounted
+from levada.server.problem_json import Problem
+from levada.server.push.push_validation import rows_of
+
+RECORDS = [
+    {"id": "a", "ts": 1000, "items": [{"price": 1.5}, {"price": "x"}, {"price": 2}]},
+    {"id": "b", "ts": 2000},
+    {"id": "c", "ts": 3000, "items": []},
+    {"id": "d", "items": [{"price": 4}]},
+    {"id": "e", "ts": 4000, "items": [7, None, {"price": 5}]},
+]
+TEXT = b"\n".join(json.dumps(record).encode() for record in RECORDS) + b"\n{\n"
+OPTIONS = {
+    "iterator": "items[*]",
+    "schema": "key=$.id:string;price:double",
+    "time": "field:$.ts",
+}
+DEAD = [
+    "price is not a double: x (at items[1])",
+    "no time (at items[0])",
+    "not a JSON object",
+]
+
+
+def split(size: int, elements: int, form: str = "ndjson") -> FileSplit:
+    return FileSplit("s", "s", "a.ndjson", "a.ndjson", form, 0, size, 0, 1, elements)
+
+
+def tuples(text: bytes, options: dict[str, Any], messages: Messages | None = None) -> Any:
+    config = StreamConfig.from_options("s", "a.ndjson", **options)
+    chunk = JsonChunk(np.frombuffer(bytearray(text), np.uint8))
+    reference = split(len(text), text.count(b"\n"))
+    bounds = {"late_below": MIN, "future_above": MAX, "messages": messages}
+    return config, reference, tuples_of(chunk, config, reference, **bounds)
+
+
+def test_elements_of_a_file_are_rows_with_the_members_of_their_record() -> None:
+    config, reference, rows = tuples(TEXT, OPTIONS)
+    assert rows.columns["key"].text.to_list() == ["a", "a", "e", "e", "e"]
+    assert rows.columns["price"].facet("d").tolist() == [1.5, 2.0, 0.0, 0.0, 5.0]
+    assert rows.ts.tolist() == [1000, 1000, 4000, 4000, 4000]
+    assert [dead.reason for dead in rows.dead] == DEAD
+    assert [dead.text for dead in rows.dead] == ['{"price": "x"}', '{"price": 4}', "{"]
+    assert [TEXT[dead.offset :].startswith(dead.text.encode()) for dead in rows.dead] == [True] * 3
+    assert count_accounted(config, reference, rows, None) == reference.elements == 6
+
+
+@pytest.mark.parametrize("element", ["message", "line"])
+def test_elements_of_messages_are_rows(element: str) -> None:
+    lines = TEXT.splitlines(keepends=True)
+    starts = np.cumsum([0, *map(len, lines)])
+    messages = Messages(starts, np.arange(6) + 70, np.full(6, 5))
+    path = "kafka://h:1/t"
+    options = {**OPTIONS, "format": "ndjson", "element": element, "time": "timestamp"}
+    config = StreamConfig.from_options("s", path, **options)
+    chunk = JsonChunk(np.frombuffer(bytearray(TEXT), np.uint8))
+    reference = split(len(TEXT), 6)
+    rows = tuples_of(chunk, config, reference, late_below=MIN, future_above=MAX, messages=messages)
+    assert rows.columns["key"].text.to_list() == ["a", "a", "d", "e", "e", "e"]
+    assert rows.ts.tolist() == [5] * 6
+    assert [(dead.offset, dead.reason) for dead in rows.dead] == [
+        (70, DEAD[0]), (75, "not a JSON object"),
+    ]  # fmt: skip
+    assert count_accounted(config, reference, rows, 6) == 6
+
+
+def test_a_mapping_reads_paths_and_elements(tmp_path: Path) -> None:
+    mapping = tmp_path / "m.yml"
+    mapping.write_text(
+        'columns: {price: double}\nlet: {both: column("$.id") + "!"}\n'
+        "triples:\n  - <http://e/{$.id}> <http://e/price> {price}\n"
+        "  - <{$.id}> <http://e/both> {both}\n"
+    )
+    options = {"iterator": "items[*]", "time": "field:$.ts", "mapping": str(mapping)}
+    config = StreamConfig.from_options("s", "a.ndjson", **options)
+    text = TEXT.replace(b'"e"', b'"http://e/e"')
+    reference = split(len(text), 6)
+    chunk = JsonChunk(np.frombuffer(text, np.uint8))
+    triples, elements = mapped_of(
+        chunk, config, reference, late_below=MIN, future_above=MAX, seed=1
+    )
+    texts = [triples.text(triples.o, row) for row in range(triples.n)]
+    assert texts[:2] == ['"1.5"^^<http://www.w3.org/2001/XMLSchema#double>'] * 1 + [
+        '"2"^^<http://www.w3.org/2001/XMLSchema#double>'
+    ]
+    assert texts[2:].count('"http://e/e!"') == 3
+    reasons = [dead.reason for dead in elements.dead]
+    assert sum(reason.startswith("its triple is malformed") for reason in reasons) == 2
+    assert all("(at items[" in reason for reason in reasons if "malformed" in reason)
+    assert count_accounted(config, reference, elements, None) == 6
+
+
+def test_a_run_counts_every_record(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_bytes(TEXT)
+    with Engine(spark=False) as engine:
+        engine.stream("S", tmp_path / "a.ndjson", **OPTIONS)
+        query = engine.register(
+            "Rstream(Select key, Sum(price) As total From S [Now] Group By key)", dialect="cql"
+        )
+        engine.start(once=True)
+        engine.await_end()
+        totals = [row[1:] for row in query.to_polars().rows()]
+        record = engine._records()["S"]
+    assert sorted(totals) == [("a", 3.5), ("e", 5.0)]
+    assert (record.elements, record.dead_letters, record.unaccounted_elements) == (5, 3, 0)
+
+
+def test_a_pushed_body_with_a_faulty_element_is_refused_with_its_place() -> None:
+    options = {**OPTIONS, "format": "ndjson", "time": "field:$.ts"}
+    config = StreamConfig.from_options("s", "push:", **options)
+    good = b"\n".join(json.dumps(r).encode() for r in (RECORDS[1], RECORDS[4])) + b"\n"
+    assert rows_of(config, good) == 3
+    with pytest.raises(Problem) as error:
+        rows_of(config, good + json.dumps(RECORDS[0]).encode() + b"\n")
+    assert error.value.said["line"] == 3 and error.value.said["column"] > 1
+    assert "items[1]" in error.value.detail
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"iterator": "items["}, "iterator of the stream s: The path items["),
+        ({"iterator": "a..b"}, "descendants (..) are not supported"),
+        ({"iterator": "@.a"}, "begins at an element"),
+        ({"schema": "$.items[*].x:integer", "iterator": "other[*]"}, "several values in a row"),
+        ({"schema": "a:integer;a=$.b:integer"}, "a column stands twice"),
+        ({"format": "csv"}, "an iterator is for NDJSON"),
+    ],
+)
+def test_a_wrong_iterator_is_refused_when_the_stream_is_declared(
+    options: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        StreamConfig.from_options("s", "a.ndjson", **{**OPTIONS, "schema": "v:integer", **options})
+    assert reason in error.value.message

@@ -30,7 +30,7 @@ RECORDS = [
     {"id": "e", "ts": 4000, "items": [7, None, {"price": 5}]},
 ]
 TEXT = b"\n".join(json.dumps(record).encode() for record in RECORDS) + b"\n{\n"
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "iterator": "items[*]",
     "schema": "key=$.id:string;price:double",
     "time": "field:$.ts",

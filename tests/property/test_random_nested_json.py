@@ -3,6 +3,7 @@ are dead, and where the rows are.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,7 +128,7 @@ def is_same(text: str | None, value: Any) -> bool:
     if isinstance(value, bool):
         return text == json.dumps(value)
     if isinstance(value, int | float):
-        return float(text) == float(value)
+        return re.fullmatch("-?[0-9.]+", text) is not None and float(text) == float(value)
     return bool(json.loads(text, parse_int=float) == json.loads(json.dumps(value), parse_int=float))
 
 

@@ -13,7 +13,19 @@ from levada.connectors.config.input_formats import PUSH, STDIN, format_of
 from levada.connectors.config.stream_options import FORMATS, say_one_of
 from levada.errors import UsageError
 
-_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
+_PREFERRED = (
+    "nq",
+    "nt",
+    "trig",
+    "ttl",
+    "jsonld",
+    "rdf",
+    "jelly",
+    "csv",
+    "ndjson",
+    "json",
+    "parquet",
+)
 
 
 def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:

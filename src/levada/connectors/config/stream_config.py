@@ -18,7 +18,7 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     element   line | subject | graph | blankline | document: what one is         line, document
     schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
               name=$.path:type is a column under another name (``connectors.config.json_path``)
-    iterator  items[*]: each element of that array is a row (NDJSON)              none: each line
+    iterator  items[*]: each element of that array is a row (JSON)                none: each line
     sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
     separator the character between the fields of CSV                            ,
     unique    a promise that no triple repeats; it is not checked                false
@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, Any
 from levada.connectors.config.connector_options import check_messages, with_way
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.format_detection import format_at
-from levada.connectors.config.input_formats import DOCUMENTS, NAMES, QUADS, TABLES
+from levada.connectors.config.input_formats import DOCUMENTS, JSON, NAMES, QUADS, TABLES
 from levada.connectors.config.json_path import Steps, column_path, parse_iterator, split_alias
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
@@ -279,16 +279,20 @@ class StreamConfig:
     @property
     def whole_files(self) -> bool:
         """Whether a file is read completely or not at all: such files do not grow by lines."""
-        return self.element == "document" or self.documents or self.format == "parquet"
+        whole = self.documents or self.format in ("parquet", "json")
+        return self.element == "document" or whole
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the driver can only guess how many elements a file has."""
+        return self.format == "json" or (self.documents and self.element != "document")
 
     @property
     def counted_late(self) -> bool:
         """Whether only a task can count the elements for the limit: with from and to, with an
         iterator, and in documents.
         """
-        return self.limit is not None and (
-            self.bounded or bool(self.iterator) or (self.documents and self.element != "document")
-        )
+        return self.limit is not None and (self.bounded or bool(self.iterator) or self.guessed)
 
 
 def _convert(name: str, key: str, value: Any) -> Any:
@@ -306,7 +310,7 @@ def _check(config: StreamConfig) -> None:
     for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
         if broken:
             raise UsageError(f"The stream {config.name}: {message}", hint=hint)
-    if config.format == "ndjson":
+    if config.format in JSON:
         _check_paths(config)
 
 
@@ -338,7 +342,7 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             "Leave element= out.",
         ),
         (
-            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
+            config.format in ("csv", *JSON) and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
             "Say schema=auto, schema=k:integer;v:double, or mapping=FILE for RDF.",
         ),
@@ -368,13 +372,13 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             "Leave them out: a time in an RDF term that names no zone is UTC.",
         ),
         (
-            bool(config.iterator) and config.format != "ndjson",
-            "an iterator is for NDJSON.",
+            bool(config.iterator) and config.format not in JSON,
+            "an iterator is for NDJSON and JSON.",
             "Leave iterator= out.",
         ),
         (
-            bool(config.paths) and config.format != "ndjson",
-            "a column under another name (name=$.path) is for NDJSON.",
+            bool(config.paths) and config.format not in JSON,
+            "a column under another name (name=$.path) is for NDJSON and JSON.",
             "Say the names of the columns.",
         ),
         (

@@ -62,6 +62,9 @@ class FileReader:
         """Reads the bytes or rows of a range."""
         if config.format == "ndjson":
             return SplitContent(None, *read_json(reference, config))
+        if config.format == "json":
+            data = read_bytes(reference, document=True, spooled=config.settled)
+            return SplitContent(None, JsonChunk(data), hashed_as_read(reference))
         if config.format in TABLES:
             rows = read_tuples(reference, config)
             return SplitContent(None, rows, hashed_as_read(reference))

@@ -153,3 +153,63 @@ def test_a_wrong_iterator_is_refused_when_the_stream_is_declared(
     with pytest.raises(UsageError) as error:
         StreamConfig.from_options("s", "a.ndjson", **{**OPTIONS, "schema": "v:integer", **options})
     assert reason in error.value.message
+
+
+DOCUMENTS = {
+    "array": (json.dumps(RECORDS, indent=1), "", ["a", "b", "c", "e"]),
+    "bom": ("\ufeff \r\n" + json.dumps(RECORDS[:2]), "", ["a", "b"]),
+    "object": (json.dumps(RECORDS[0], indent=1), "", ["a"]),
+    "nested": (json.dumps({"data": {"rows": RECORDS}}, indent=2), "data.rows[*]", ["a", "b", "c", "e"]),
+    "empty": ("[\n]", "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_json_document_has_a_row_for_each_element(tmp_path: Path, name: str) -> None:
+    text, iterator, ids = DOCUMENTS[name]
+    (tmp_path / "a.json").write_text(text)
+    options = {"iterator": iterator or None, "schema": "id:string"}
+    with Engine(spark=False) as engine:
+        engine.stream("S", tmp_path / "a.json", **options)
+        query = engine.register("Rstream(Select id From S [Now])", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert [row[1] for row in query.to_polars().rows()] == ids
+        record = engine._records()["S"]
+    missing = sum('"ts"' not in json.dumps(r) and f'"{r["id"]}"' in text for r in RECORDS)
+    assert (record.elements, record.dead_letters) == (len(ids), missing)
+    assert record.unaccounted_elements == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[\n{"id": 1},\n{"id": 2}', "Expecting ',' delimiter, line 3, column 10"),
+        ('{"id": "a"}\n{"id": "b"}\n', "say format=ndjson"),
+        ('["\\ud800"]', "surrogate"),
+        ("7", "not a JSON object"),
+        ("[" * 2000 + "]" * 2000, "nests more than 1024 levels"),
+        ("", None),
+    ],
+)
+def test_a_document_that_is_not_json_is_one_dead_letter(
+    tmp_path: Path, text: str, reason: str | None
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(text)
+    (tmp_path / "in" / "b.json").write_text(json.dumps(RECORDS[:2]))
+    with Engine(spark=False) as engine:
+        engine.stream("S", tmp_path / "in", schema="id:string")
+        query = engine.register("Rstream(Select id From S [Now])", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert [row[1] for row in query.to_polars().rows()] == ["a", "b"]
+        folder = engine.root / "dead-letter"
+        letters = [json.loads(line) for p in sorted(folder.glob("*")) for line in p.open()]
+    assert [reason in letter["reason"] for letter in letters] == [True] * (reason is not None)
+
+
+def test_a_document_is_a_file() -> None:
+    with pytest.raises(UsageError, match="a message is one JSON value") as error:
+        StreamConfig.from_options("s", "kafka://h:1/t", format="json", schema="v:integer")
+    assert "iterator=[*]" in error.value.hint

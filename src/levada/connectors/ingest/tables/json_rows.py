@@ -1,4 +1,5 @@
-"""Reads lines of JSON objects (NDJSON) as columns of texts, with the faults of some of them.
+"""Reads lines of JSON objects (NDJSON), or a JSON document, as columns of texts, with the faults
+of some of them.
 
 Every value is read as text: a string unchanged, a number or boolean as JSON writes it (numbers in
 the shortest form of their double, or unchanged in the column of times), an array or object as JSON.
@@ -12,13 +13,15 @@ the same on halves of the piece, log2(rows) times.
 from __future__ import annotations
 
 import io
+import json
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from levada.connectors.config.json_path import Steps
+from levada.connectors.config.json_path import EACH, Steps
 from levada.connectors.ingest.lateness import Dead
 from levada.connectors.ingest.tables.bisect_records import read_by_halves
 from levada.connectors.ingest.tables.csv_rows import RawRows, decode, not_utf8
@@ -26,12 +29,14 @@ from levada.connectors.ingest.tables.nested_json import NestedRows, nested_rows
 from levada.connectors.sources.file_errors import encoding_fault
 from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bools, Bytes, Longs
+from levada.errors import FileFault
 from levada.kernels.text import json_values
 
 NOT_JSON = "not a JSON object"
 ARRAY = "a JSON array, and NDJSON has an object on each line"
 HALF = "an escape is a surrogate without its other half, which is not a character"
 OUT_OF_RANGE = "a number that is out of range"
+_HEAD = 1 << 12
 _DOUBLE = 16  # characters of a number that a double holds
 _FAULTS = {
     json_values.BROKEN: NOT_JSON,
@@ -52,17 +57,15 @@ def json_rows(
     """
     start, stop, counted = _lines(data)
     digits = [_DOUBLE if name == exact else None for name in needed]
-    rows, fault = _sound_rows(data, (start, stop), needed, iterator, digits)
-    table, faults = read_by_halves(lambda low, high: _read(rows, low, high), len(rows.line))
-    table = pl.DataFrame(schema=dict.fromkeys(rows.keys, pl.String())) if table is None else table
-    table.columns = list(needed)
-    line = rows.line
-    at, end = (start[line], stop[line]) if iterator is None else (rows.at, rows.stop)
-
-    def place(row: int) -> str:
-        return "" if iterator is None else f" (at {rows.place(row)})"
-
-    dead = [
+    nested, fault = _sound_rows(data, (start, stop), needed, iterator, digits)
+    rows = _raw_rows(data, nested, needed, reference, iterator)
+    line = nested.line[rows.number]
+    number: Longs = np.cumsum(counted) - counted
+    if iterator is None:
+        rows.offset = start[line] + reference.start
+        rows.text = lambda row: decode(data, start[line[row]], stop[line[row]])
+    rows.number = number[line]
+    rows.dead += [
         Dead(
             reference.start + int(start[k]),
             _explain(data[start[k] : stop[k]].tobytes(), _FAULTS[int(fault[k])]),
@@ -70,19 +73,74 @@ def json_rows(
         )
         for k in np.flatnonzero(fault).tolist()
     ]
-    dead += [
-        Dead(reference.start + int(at[row]), why + place(row), decode(data, at[row], end[row]))
-        for row, why in faults.items()
-    ]
-    kept = np.delete(np.arange(len(line)), list(faults))
-    number: Longs = np.cumsum(counted) - counted
+    rows.alone = int(np.count_nonzero(~counted)) + len(line) + len(rows.dead) - len(start)
+    return rows
+
+
+def document_rows(
+    data: Bytes,
+    needed: Sequence[str],
+    reference: FileSplit,
+    exact: str | None = None,
+    iterator: Steps | None = None,
+) -> RawRows:
+    """Reads columns of a JSON document, like ``json_rows``. Without an iterator each element of an
+    array is a row, and an object is one row. Raises ``FileFault`` for a document that is not JSON.
+    """
+    begin = len(BOM_UTF8) if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8 else 0
+    if iterator is None:
+        first = data[begin : begin + _HEAD].tobytes().lstrip()[:1]
+        iterator = (EACH,) if first == b"[" else ()
+    lines = np.array([begin], np.int64), np.array([len(data)], np.int64)
+    digits = [_DOUBLE if name == exact else None for name in needed]
+    nested, fault = _sound_rows(data, lines, needed, iterator, digits)
+    if fault.any():
+        raise _not_a_document(data[begin:].tobytes(), reference, int(fault[0]))
+    return _raw_rows(data, nested, needed, reference, iterator)
+
+
+def _not_a_document(text: bytes, reference: FileSplit, fault: int) -> FileFault:
+    """Returns the error of a document that is not JSON, with its place if Python finds it, too."""
+    why, hint = encoding_fault(text) or _FAULTS[fault], ""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        why = f"{error.msg}, line {error.lineno}, column {error.colno}"
+        if error.msg == "Extra data":
+            hint = "If it has an object on each line, say format=ndjson."
+    except (ValueError, RecursionError):
+        pass
+    return FileFault(f"The file {reference.name} is not a JSON document: {why}.", hint=hint)
+
+
+def _raw_rows(
+    data: Bytes,
+    nested: NestedRows,
+    needed: Sequence[str],
+    reference: FileSplit,
+    iterator: Steps | None,
+) -> RawRows:
+    """Reads the values of rows; each row has the place and the text of its element, and its number
+    among all of them.
+    """
+    table, faults = read_by_halves(lambda low, high: _read(nested, low, high), len(nested.line))
+    table = pl.DataFrame(schema=dict.fromkeys(nested.keys, pl.String())) if table is None else table
+    table.columns = list(needed)
+    at, stop = nested.at, nested.stop
+
+    def place(row: int) -> str:
+        return f" (at {nested.place(row)})" if iterator else ""
+
+    kept = np.delete(np.arange(len(at)), list(faults))
     return RawRows(
         table,
         at[kept] + reference.start,
-        number[line[kept]],
-        lambda row: decode(data, at[kept[row]], end[kept[row]]),
-        dead,
-        alone=int(np.count_nonzero(~counted)) + len(kept) + len(dead) - len(start),
+        kept,
+        lambda row: decode(data, at[kept[row]], stop[kept[row]]),
+        [
+            Dead(reference.start + int(at[row]), why + place(row), decode(data, at[row], stop[row]))
+            for row, why in faults.items()
+        ],
         place=lambda row: place(int(kept[row])),
     )
 

@@ -34,7 +34,7 @@ from levada.connectors.ingest.lateness import (
 )
 from levada.connectors.ingest.parse.message_batches import registry_or
 from levada.connectors.ingest.tables.csv_rows import RawRows, csv_rows
-from levada.connectors.ingest.tables.json_rows import NOT_JSON, json_rows
+from levada.connectors.ingest.tables.json_rows import NOT_JSON, document_rows, json_rows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit, value_shown
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
 from levada.connectors.sources.json_lines import NOT_LINES, spans_lines
@@ -345,7 +345,8 @@ def raw_rows(
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
     exact = None if config.time_field is None else config.path_of(config.time_field)
-    rows = json_rows(chunk.data, list(map(config.path_of, needed)), reference, exact, config.steps)
+    read = document_rows if config.format == "json" else json_rows
+    rows = read(chunk.data, list(map(config.path_of, needed)), reference, exact, config.steps)
     rows.table.columns = needed
     return rows
 

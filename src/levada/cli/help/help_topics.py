@@ -30,7 +30,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`format`",
         (
             "lines: `nt`, `nq`; documents: `ttl`, `trig`, `rdf` (RDF/XML), `jsonld`, `jelly`; "
-            "tables: `csv`, `ndjson`, `json`, `parquet`. Packed as `.gz` or `.zst`, but not Parquet"
+            "tables: `csv`, `ndjson`, `json`, `parquet`. Packed: `.gz`, `.zst` (not Parquet)"
         ),
         "the file extension; required for messages",
     ),

@@ -125,11 +125,45 @@ def show_steps(steps: Iterable[Step]) -> str:
         if isinstance(step, str) and re.fullmatch(r"[^.\[\]'\"\s$@*][^.\[\]]*", step):
             text += f".{step}" if text else step
         elif isinstance(step, str):
-            inner = json.dumps(step, ensure_ascii=False)[1:-1].replace('\\"', '"')
-            text += "['" + inner.replace("'", "\\'") + "']"
+            text += _in_brackets(step)
         else:
             text += "[*]" if step is EACH else f"[{step}]"
     return f"${text}" if text.startswith("[") else text or "$"
+
+
+def _in_brackets(name: str) -> str:
+    """Returns a name in brackets and quotes."""
+    inner = json.dumps(name, ensure_ascii=False)[1:-1].replace('\\"', '"')
+    return "['" + inner.replace("'", "\\'") + "']"
+
+
+def rooted_path(steps: Iterable[Step], root: str = "$") -> str:
+    """Returns steps as a JSONPath.
+
+    >>> rooted_path(("a", None, "b c"))
+    "$.a[*]['b c']"
+    """
+    text = root
+    for step in steps:
+        if isinstance(step, str):
+            text += f".{step}" if _SHORTHAND.fullmatch(step) else _in_brackets(step)
+        else:
+            text += "[*]" if step is EACH else f"[{step}]"
+    return text
+
+
+def path_name(steps: tuple[str, ...]) -> str:
+    """Returns the shortest column that is a path of names below an element.
+
+    >>> path_name(("a", "b")), path_name(("a.b", "c"))
+    ('a.b', "@['a.b'].c")
+    """
+    name = ".".join(steps)
+    try:
+        is_same = column_path(name).places[-1] == steps
+    except UsageError:
+        is_same = False
+    return name if is_same else rooted_path(steps, "@")
 
 
 def _is_rooted(name: str) -> bool:

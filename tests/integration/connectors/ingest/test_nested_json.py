@@ -159,7 +159,9 @@ DOCUMENTS = {
     "array": (json.dumps(RECORDS, indent=1), "", ["a", "b", "c", "e"]),
     "bom": ("\ufeff \r\n" + json.dumps(RECORDS[:2]), "", ["a", "b"]),
     "object": (json.dumps(RECORDS[0], indent=1), "", ["a"]),
-    "nested": (json.dumps({"data": {"rows": RECORDS}}, indent=2), "data.rows[*]", ["a", "b", "c", "e"]),
+    "nested": (
+        json.dumps({"data": {"rows": RECORDS}}, indent=2), "data.rows[*]", ["a", "b", "c", "e"],
+    ),
     "empty": ("[\n]", "", []),
 }  # fmt: skip
 

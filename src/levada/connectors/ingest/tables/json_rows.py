@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import json
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -51,13 +51,17 @@ def json_rows(
     reference: FileSplit,
     exact: str | None = None,
     iterator: Steps | None = None,
+    *,
+    paths: Mapping[str, str] | None = None,
 ) -> RawRows:
     """Reads the ``needed`` columns of the lines of a reference; numbers of the column ``exact``
     keep all of their digits. ``iterator``: its matches in a line are rows, else each line is one.
+    ``paths``: those of columns with another name.
     """
     start, stop, counted = _lines(data)
     digits = [_DOUBLE if name == exact else None for name in needed]
-    nested, fault = _sound_rows(data, (start, stop), needed, iterator, digits)
+    columns = [(paths or {}).get(name, name) for name in needed]
+    nested, fault = _sound_rows(data, (start, stop), columns, iterator, digits)
     rows = _raw_rows(data, nested, needed, reference, iterator)
     line = nested.line[rows.number]
     number: Longs = np.cumsum(counted) - counted
@@ -83,6 +87,8 @@ def document_rows(
     reference: FileSplit,
     exact: str | None = None,
     iterator: Steps | None = None,
+    *,
+    paths: Mapping[str, str] | None = None,
 ) -> RawRows:
     """Reads columns of a JSON document, like ``json_rows``. Without an iterator each element of an
     array is a row, and an object is one row. Raises ``FileFault`` for a document that is not JSON.
@@ -93,7 +99,8 @@ def document_rows(
         iterator = (EACH,) if first == b"[" else ()
     lines = np.array([begin], np.int64), np.array([len(data)], np.int64)
     digits = [_DOUBLE if name == exact else None for name in needed]
-    nested, fault = _sound_rows(data, lines, needed, iterator, digits)
+    columns = [(paths or {}).get(name, name) for name in needed]
+    nested, fault = _sound_rows(data, lines, columns, iterator, digits)
     if fault.any():
         raise _not_a_document(data[begin:].tobytes(), reference, int(fault[0]))
     return _raw_rows(data, nested, needed, reference, iterator)
@@ -167,7 +174,7 @@ def _lines(data: Bytes) -> tuple[Longs, Longs, Bools]:
 def _sound_rows(
     data: Bytes,
     lines: tuple[Longs, Longs],
-    needed: Sequence[str],
+    columns: Sequence[str],
     iterator: Steps | None,
     digits: Sequence[int | None],
 ) -> tuple[NestedRows, Longs]:
@@ -175,10 +182,10 @@ def _sound_rows(
     start, stop = lines
     coded = not_utf8(data, start)
     if not coded:
-        rows = nested_rows(data, lines, needed, iterator, digits)
+        rows = nested_rows(data, lines, columns, iterator, digits)
         return rows, rows.fault
     sound = np.delete(np.arange(len(start)), coded)
-    rows = nested_rows(data, (start[sound], stop[sound]), needed, iterator, digits)
+    rows = nested_rows(data, (start[sound], stop[sound]), columns, iterator, digits)
     fault = np.full(len(start), json_values.BROKEN)
     fault[sound] = rows.fault
     return replace(rows, line=sound[rows.line]), fault

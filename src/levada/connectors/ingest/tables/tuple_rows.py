@@ -344,11 +344,9 @@ def raw_rows(
         needed = [name for name in needed if name not in said] or [""]  # a table needs a column
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
-    exact = None if config.time_field is None else config.path_of(config.time_field)
     read = document_rows if config.format == "json" else json_rows
-    rows = read(chunk.data, list(map(config.path_of, needed)), reference, exact, config.steps)
-    rows.table.columns = needed
-    return rows
+    paths = dict(config.paths)
+    return read(chunk.data, needed, reference, config.time_field, config.steps, paths=paths)
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:

@@ -610,6 +610,31 @@ def find_values(
     return count
 
 
+@kernel((I64, INT, I64, I64, I64, _OUT))
+def choose_values(
+    spans: Longs, width: int, ancestors: Longs, columns: Longs, ends: Longs, values: Longs
+) -> None:
+    """Fills in begin and end of the value of each row and column: the first alternative with one.
+
+    ``spans``, ``width``: as in ``find_values``. ``ancestors``: the instances of all rows by level.
+    ``columns``: pairs of value and level, those of a column up to ``ends``.
+    """
+    rows = len(values) // (2 * len(ends))
+    for row in range(rows):
+        first = 0
+        for column in range(len(ends)):
+            place = 2 * (row * len(ends) + column)
+            values[place] = -1
+            for i in range(first, ends[column]):
+                owner = ancestors[columns[2 * i + 1] * rows + row]
+                at = 2 * (owner * width + columns[2 * i])
+                if spans[at] >= 0:
+                    values[place] = spans[at]
+                    values[place + 1] = spans[at + 1]
+                    break
+            first = ends[column]
+
+
 @part
 def _is_quoted(buf: View, at: int, stop: int, size: int) -> bool:
     """Whether a value is a number of ``size`` bytes or more, or an integer of more than 128 bits,

@@ -50,7 +50,7 @@ def tuples(text: bytes, options: dict[str, Any], messages: Messages | None = Non
     config = StreamConfig.from_options("s", "a.ndjson", **options)
     chunk = JsonChunk(np.frombuffer(bytearray(text), np.uint8))
     reference = split(len(text), text.count(b"\n"))
-    bounds = {"late_below": MIN, "future_above": MAX, "messages": messages}
+    bounds: dict[str, Any] = {"late_below": MIN, "future_above": MAX, "messages": messages}
     return config, reference, tuples_of(chunk, config, reference, **bounds)
 
 
@@ -170,7 +170,7 @@ DOCUMENTS = {
 def test_a_json_document_has_a_row_for_each_element(tmp_path: Path, name: str) -> None:
     text, iterator, ids = DOCUMENTS[name]
     (tmp_path / "a.json").write_text(text)
-    options = {"iterator": iterator or None, "schema": "id:string"}
+    options: dict[str, Any] = {"iterator": iterator or None, "schema": "id:string"}
     with Engine(spark=False) as engine:
         engine.stream("S", tmp_path / "a.json", **options)
         query = engine.register("Rstream(Select id From S [Now])", dialect="cql")

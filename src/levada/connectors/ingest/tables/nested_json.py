@@ -28,6 +28,7 @@ from levada.kernels.text.json_values import (
     INSTANCE,
     NODE,
     PathTree,
+    choose_values,
     find_values,
     hash_names,
     hash_of,
@@ -59,12 +60,13 @@ class NestedRows:
 
 @frozen
 class _Plan:
-    """A tree of paths; for each column its values in order of preference, with their levels; the
-    level of rows.
+    """A tree of paths; for each column its values in order of preference, as pairs of value and
+    level, up to ``ends``; the level of rows.
     """
 
     tree: PathTree
-    columns: tuple[tuple[tuple[int, int], ...], ...]
+    columns: Longs
+    ends: Longs
     level: int
 
 
@@ -89,11 +91,13 @@ def nested_rows(
     for _ in range(plan.level):
         ancestors.append(above[ancestors[-1]])
     ancestors.reverse()
-    values = np.empty((len(rows), len(names), 2), np.int64)
-    for i, alternatives in enumerate(plan.columns):
-        values[:, i] = _first_value(spans, ancestors, alternatives)
+    values = np.empty(2 * len(rows) * len(names), np.int64)
+    choose_values(
+        spans.reshape(-1), plan.tree.values, np.concatenate(ancestors), plan.columns, plan.ends,
+        values,
+    )  # fmt: skip
     keys = tuple(map(str, range(len(names))))
-    text, end = _write(data, values, keys, digits)
+    text, end = _write(data, values.reshape(len(rows), len(names), 2), keys, digits)
     begin = np.concatenate([np.zeros(1, np.int64), end])[:-1]
     line, _, at, stop = instances[rows, : json_values.STOP + 1].T
 
@@ -161,18 +165,6 @@ def _last_members(data: Bytes, instances: Longs, level: Longs) -> Bools:
     return alive
 
 
-def _first_value(
-    spans: Longs, ancestors: Sequence[Longs], alternatives: Sequence[tuple[int, int]]
-) -> Longs:
-    """Returns the place of a column's value in each row: the first alternative that has one."""
-    (value, level), *others = alternatives
-    places: Longs = spans[ancestors[level], value]
-    for value, level in others:
-        missing = np.flatnonzero(places[:, 0] < 0)
-        places[missing] = spans[ancestors[level][missing], value]
-    return places
-
-
 def _write(
     data: Bytes, values: Longs, keys: Sequence[str], digits: Sequence[int | None]
 ) -> tuple[Bytes, Longs]:
@@ -225,7 +217,10 @@ def _plan(names: tuple[str, ...], iterator: Steps) -> _Plan:
     tree, level = _tree(nodes)
     return _Plan(
         tree,
-        tuple(tuple((node.value, level[node.place]) for node in nodes_) for nodes_ in columns),
+        np.array(
+            [x for each in columns for n in each for x in (n.value, level[n.place])], np.int64
+        ),
+        np.cumsum([len(each) for each in columns]),
         sum(node.opens for node in nodes) - 1,
     )
 

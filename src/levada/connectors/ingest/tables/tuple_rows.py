@@ -346,7 +346,7 @@ def raw_rows(
         return csv_rows(chunk, needed, reference)
     read = document_rows if config.format == "json" else json_rows
     paths = dict(config.paths)
-    return read(chunk.data, needed, reference, config.time_field, config.steps, paths=paths)
+    return read(chunk.data, needed or [""], reference, config.time_field, config.steps, paths=paths)
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:

@@ -152,6 +152,20 @@ def rooted_path(steps: Iterable[Step], root: str = "$") -> str:
     return text
 
 
+def struct_fields(column: str) -> tuple[str, ...] | None:
+    """Returns the fields of structs that lead to a column; None for another path, or a plain name.
+
+    >>> struct_fields("a.b"), struct_fields("$['a.b'].c"), struct_fields("a[0]"), struct_fields("a")
+    (('a', 'b'), ('a.b', 'c'), None, None)
+    """
+    try:
+        steps = column_path(column).places[-1]
+    except UsageError:
+        return None
+    names = tuple(step for step in steps if isinstance(step, str))
+    return names if names and len(names) == len(steps) and names != (column,) else None
+
+
 def path_name(steps: tuple[str, ...]) -> str:
     """Returns the shortest column that is a path of names below an element.
 

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import tuples_of
 from levada.connectors.sources.message_texts import Messages
+from levada.connectors.sources.parquet_files import with_schema
 from levada.connectors.sources.read_split import JsonChunk
 from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.engine.engine import Engine
-from levada.errors import UsageError
+from levada.errors import SourceError, UsageError
 from levada.runtime.task.ingest_task import count_accounted
 from levada.server.problem_json import Problem
 from levada.server.push.push_validation import rows_of
@@ -215,3 +219,42 @@ def test_a_document_is_a_file() -> None:
     with pytest.raises(UsageError, match="a message is one JSON value") as error:
         StreamConfig.from_options("s", "kafka://h:1/t", format="json", schema="v:integer")
     assert "iterator=[*]" in error.value.hint
+
+
+STRUCTS = [
+    {"id": "a", "ts": 1000, "p": {"t": 1.5, "u": {"x.y": 1}}, "q.r": 1, "q": {"r": 9}},
+    {"id": "b", "ts": 2000, "p": None, "q.r": 2, "q": {"r": 9}},
+    {"id": "c", "ts": 3000, "p": {"t": None, "u": None}, "q.r": 3, "q": None},
+]
+STRUCT_SCHEMA = "id:string;p.t:double;$.p.u['x.y']:integer;q.r:integer"
+STRUCT_ROWS = [("a", 1.5, 1, 1), ("b", None, None, 2), ("c", None, None, 3)]
+
+
+def struct_rows(source: Any, schema: str, data: Any = None) -> list[tuple[Any, ...]]:
+    with Engine(spark=False) as engine:
+        if data is None:
+            engine.stream("S", source, schema=schema)
+        else:
+            engine.stream("S", schema=schema)
+            engine.push("S", data)
+        query = engine.register("Rstream(Select * From S [Now])", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        return [row[1:] for row in query.to_polars().rows()]
+
+
+def test_structs_of_parquet_are_read_by_paths(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(STRUCTS), path)
+    assert struct_rows(path, STRUCT_SCHEMA) == STRUCT_ROWS
+    config = with_schema(StreamConfig.from_options("s", path))
+    names = ["id", "ts", "p.t", "@.p.u['x.y']", "q.r"]
+    assert list(dict(config.schema)) == names
+    with pytest.raises(SourceError, match=r"no column p\.tt") as error:
+        struct_rows(path, "p.tt:double")
+    assert "p.t" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [list, pl.DataFrame, pa.Table.from_pylist])
+def test_structs_of_frames_and_nested_mappings_are_read_by_paths(kind: Any) -> None:
+    assert struct_rows(None, STRUCT_SCHEMA, kind(STRUCTS)) == STRUCT_ROWS

@@ -204,13 +204,17 @@ def test_a_number_beyond_a_double_is_dead_where_it_is_read(number: str) -> None:
     assert read(lines, ["a.c"], None).table["a.c"].to_list() == [None, None]
 
 
-def test_an_integer_of_any_size_is_read_and_within_a_read_object_of_128_bits() -> None:
+def test_an_integer_of_any_size_is_read() -> None:
     number = "9" * 40
     lines = [f'{{"a":{number}}}'.encode(), f'{{"a":{{"b":{number}}}}}'.encode()]
     rows = read(lines, ["a", "a.b"], None)
-    assert rows.table.rows() == [(number, None)]
-    assert [dead.reason for dead in rows.dead] == [OUT_OF_RANGE]
-    assert read(lines, ["a.b"], None).table["a.b"].to_list() == [None, number]
+    assert rows.table.rows() == [(number, None), (f'{{"b":{number}}}', number)]
+
+
+@pytest.mark.parametrize("text", ['{"a\\"b": ["\\\\", 1.0,\t[]]}', "[\r{ } ]", "[]"])
+def test_an_array_or_object_is_its_text(text: str) -> None:
+    rows = read([f'{{"v": {text}}}'.encode(), b'{"v": "[\\"]"}'], ["v"], None)
+    assert rows.table["v"].to_list() == [text, '["]']
 
 
 @given(st.integers(0, 10**30))

@@ -19,7 +19,7 @@ from numba import types
 from levada.core.array_types import Bools, Bytes, Longs, Words
 from levada.core.frozen import frozen
 from levada.kernels import FLAG, I64, INT, U8, kernel, part
-from levada.kernels.text.byte_ops import View, byte, get_number, routine, set_number, view_of
+from levada.kernels.text.byte_ops import View, byte, get_number, put, routine, set_number, view_of
 
 SOUND, BROKEN, HALF, DEEP = 0, 1, 2, 3
 """The fault of a line: none, not JSON, half of a surrogate pair, too many levels."""
@@ -637,14 +637,46 @@ def choose_values(
 
 @part
 def _is_quoted(buf: View, at: int, stop: int, size: int) -> bool:
-    """Whether a value is a number of ``size`` bytes or more, or an integer of more than 128 bits,
-    which Polars does not read.
+    """Whether a value is written as a text: a number of ``size`` bytes or more, an integer of more
+    than 128 bits, which Polars does not read, an array or an object.
     """
+    if byte(buf, at) == 123 or byte(buf, at) == 91:
+        return True
     if not (byte(buf, at) == 45 or 48 <= byte(buf, at) <= 57):
         return False
     if stop - at >= size:
         return True
     return stop - at > _LONGEST and _digits_end(buf, at + 1, stop) == stop
+
+
+@part
+def _is_escaped(c: int) -> bool:
+    """Whether a byte of an array or object has an escape within a text."""
+    return c == 34 or c == 92 or c < 32
+
+
+@part
+def _escapes(buf: View, at: int, stop: int) -> int:
+    """The number of such bytes; 0 for a number."""
+    if byte(buf, at) != 123 and byte(buf, at) != 91:
+        return 0
+    count = 0
+    for i in range(at, stop):
+        count += int(_is_escaped(byte(buf, i)))
+    return count
+
+
+@part
+def _copy(buf: View, at: int, stop: int, out: View, place: int, escapes: bool) -> None:
+    """Copies a value, with its escapes within a text."""
+    for i in range(at, stop):
+        c = byte(buf, i)
+        if escapes and _is_escaped(c):
+            put(out, place, 92)
+            place += 1
+            c = 110 if c == 10 else 114 if c == 13 else 116 if c == 9 else c
+        put(out, place, c)
+        place += 1
 
 
 @kernel((U8, I64, I64, U8, I64, INT, _OUT, types.Array(types.uint8, 1, "C")))
@@ -655,11 +687,11 @@ def write_objects(
     """Writes rows of values as lines of JSON objects; returns the number of bytes.
 
     ``spans``: for each row and column begin and end of a value in ``buf``, or -1. ``quoted``: for
-    each column the number of bytes from which on a number is put in quotes. ``keys``: their names
-    with quotes and colon, at ``key_at``. ``ends``: filled with the end of each line. ``out`` is
-    filled if it has room for all.
+    each column the number of bytes from which on a number is put in quotes, as arrays and objects
+    always are. ``keys``: their names with quotes and colon, at ``key_at``. ``ends``: filled with
+    the end of each line. ``out`` is filled if it has room for all.
     """
-    text = view_of(buf)
+    text, target = view_of(buf), view_of(out)
     size = 0
     for row in range(len(ends)):
         opened = size
@@ -672,7 +704,8 @@ def write_objects(
             quote = int(_is_quoted(text, at, stop, quoted[column]))
             begin = size
             size += int(begin > opened + 1) + key_at[column + 1] - key_at[column]
-            size += stop - at + 2 * quote
+            escapes = _escapes(text, at, stop) if quote else 0
+            size += stop - at + escapes + 2 * quote
             if size + 2 > len(out):
                 continue
             if begin > opened + 1:
@@ -685,9 +718,7 @@ def write_objects(
                 out[begin] = 34
                 out[size - 1] = 34
                 begin += 1
-            for i in range(at, stop):
-                out[begin] = buf[i]
-                begin += 1
+            _copy(text, at, stop, target, begin, escapes > 0)
         size += 2
         if size <= len(out):
             out[opened] = 123

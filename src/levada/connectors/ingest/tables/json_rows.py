@@ -2,7 +2,8 @@
 of some of them.
 
 Every value is read as text: a string unchanged, a number or boolean as JSON writes it (numbers in
-the shortest form of their double, or unchanged in the column of times), an array or object as JSON.
+the shortest form of their double, or unchanged in the column of times), an array or object as its
+text.
 ``null`` and a missing name have no value. If an object repeats a name, the last value counts. A
 column may be a path, and the elements of an array may be rows (``nested_json``). A line is dead if
 it is not a JSON object or has half of a surrogate pair; blank lines are ignored. Cost: kernels that

@@ -173,12 +173,16 @@ def _write(
     names = [f'"{key}":'.encode() for key in keys]
     key_at = np.cumsum([0, *map(len, names)])
     sizes = np.where(values[:, :, 0] < 0, 0, values[:, :, 1] - values[:, :, 0])
-    out = np.empty(int(sizes.sum()) + rows * (int(key_at[-1]) + 3 * columns + 3), np.uint8)
+    room = int(sizes.sum()) + rows * (int(key_at[-1]) + 3 * columns + 3)
     end = np.empty(rows, np.int64)
     quoted = np.array([_NO_NUMBER if n is None else n + 1 for n in digits], np.int64)
     label = np.frombuffer(b"".join(names), np.uint8)
-    size = write_objects(data, values.reshape(-1), quoted, label, key_at, columns, end, out)
-    return out[:size], end
+    while True:
+        out = np.empty(room, np.uint8)
+        size = write_objects(data, values.reshape(-1), quoted, label, key_at, columns, end, out)
+        if size <= room:
+            return out[:size], end
+        room = size
 
 
 def _show_place(data: Bytes, instances: Longs, ancestors: Sequence[int], iterator: Steps) -> str:

@@ -15,13 +15,15 @@ import pytest
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.ingest.tables.tuple_rows import tuples_of
+from levada.connectors.sources import source_reader
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.parquet_files import with_schema
 from levada.connectors.sources.read_split import JsonChunk
+from levada.connectors.sources.source_reader import FileReader
 from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MAX, MIN
 from levada.engine.engine import Engine
-from levada.errors import SourceError, UsageError
+from levada.errors import FileFault, SourceError, UsageError
 from levada.runtime.task.ingest_task import count_accounted
 from levada.server.problem_json import Problem
 from levada.server.push.push_validation import rows_of
@@ -258,3 +260,14 @@ def test_structs_of_parquet_are_read_by_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [list, pl.DataFrame, pa.Table.from_pylist])
 def test_structs_of_frames_and_nested_mappings_are_read_by_paths(kind: Any) -> None:
     assert struct_rows(None, STRUCT_SCHEMA, kind(STRUCTS)) == STRUCT_ROWS
+
+
+def test_a_document_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_reader, "LARGEST_JSON", 9)
+    (tmp_path / "a.json").write_text('[{"v": 1}]')
+    config = StreamConfig.from_options("s", tmp_path / "a.json", schema="v:integer")
+    reference = FileSplit("s", "s", "a", str(tmp_path / "a.json"), "json", 0, 10, 0, 1, 1)
+    with pytest.raises(FileFault, match="JSON document of more than"):
+        FileReader().read(reference, config)

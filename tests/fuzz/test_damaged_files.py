@@ -22,8 +22,8 @@ from levada.errors import SourceError, UsageError
 from levada.testing.stream_builders import write_rdf
 
 BATCH = 50
-FORMS = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "jelly", "csv", "ndjson", "parquet")
-TABLES = ("csv", "ndjson", "parquet")
+FORMS = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "jelly", "csv", "ndjson", "json", "parquet")
+TABLES = ("csv", "ndjson", "json", "parquet")
 ERROR = re.compile("[a-z]Error|PanicException|Traceback")  # what is no sentence
 OF_RANGE = re.compile(r"The file ([^/]*|.*\.parquet) of the stream S cannot be read")
 OF_FILE = re.compile("The (file|header|column|name) ")
@@ -75,11 +75,18 @@ def sound(form: str, folder: Path) -> bytes:
         rows = {"k": range(ROWS), "v": [f"a {i}" for i in range(ROWS)], "ts": [1000] * ROWS}
         pq.write_table(pa.table({n: list(v) for n, v in rows.items()}), path, row_group_size=5)
         return path.read_bytes()
+    if form == "json":
+        members = [{"k": k, "p": {"v": f'a "{k}"'}, "ts": 1000} for k in range(ROWS)]
+        return json.dumps(
+            {"rows": members, "n": [1e5, -0, True, "\ud83d\ude00"]}, indent=1
+        ).encode()
     head = "k,v,ts\n" if form == "csv" else ""
     return (head + "".join(line(form, k) for k in range(ROWS))).encode()
 
 
 def options(form: str) -> dict[str, Any]:
+    if form == "json":
+        return {"iterator": "rows[*]", "schema": "k:integer;p.v:string", "lateness": "1h"}
     if form in TABLES:
         return {"format": form, "schema": "k:integer;v:string", "lateness": "1h"}
     if form in ("nt", "nq"):
@@ -122,6 +129,8 @@ def check_told(folder: Path, form: str, record: Any, taken: int, letters: list[A
         assert told == len(files) - sum(says_nothing(path, form) for path in files), letters
         return
     assert record.elements >= 2 * ROWS, "what is sound is read"
+    if form == "json":
+        return  # the driver does not count the rows of a document
     of_files = sum(bool(OF_FILE.match(letter["reason"])) for letter in letters)
     # a range that a task cannot read is one letter for all its elements
     if not any(OF_RANGE.match(letter["reason"]) for letter in letters):

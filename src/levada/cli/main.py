@@ -223,13 +223,18 @@ def _shell(arguments: CommandArguments) -> None:
 
 
 @app.command("sample", epilog="[bold]Example[/bold]\n\nlevada sample trips.csv")
-def _sample(file: o.TableFile, mapping: o.AsMapping = False, debug: o.Debug = False) -> None:
-    """Look at a CSV or NDJSON file and print the --stream option that reads it: types, separator,
-    the column of times and their format.
+def _sample(
+    file: o.TableFile,
+    mapping: o.AsMapping = False,
+    iterator: o.SampleIterator = "",
+    debug: o.Debug = False,
+) -> None:
+    """Look at a CSV, NDJSON or JSON file and print the --stream option that reads it: types,
+    separator, the column of times and their format.
     """
     from levada.cli.help.sample_table import sample
 
-    sample(file, mapping=mapping)
+    sample(file, mapping=mapping, iterator=iterator)
 
 
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")

@@ -425,6 +425,14 @@ Topic = Annotated[
 AsMapping = Annotated[
     bool, typer.Option("--mapping", help="Print a mapping file, by which the rows are RDF.")
 ]
+SampleIterator = Annotated[
+    str,
+    typer.Option(
+        "--iterator",
+        metavar="PATH",
+        help="JSON: the path of an array, such as items[*], whose elements are the rows.",
+    ),
+]
 Keep = Annotated[
     Path | None,
     typer.Option(

@@ -30,7 +30,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`format`",
         (
             "lines: `nt`, `nq`; documents: `ttl`, `trig`, `rdf` (RDF/XML), `jsonld`, `jelly`; "
-            "tables: `csv`, `ndjson`, `parquet`. Packed as `.gz` or `.zst`, but not Parquet"
+            "tables: `csv`, `ndjson`, `json`, `parquet`. Packed: `.gz`, `.zst` (not Parquet)"
         ),
         "the file extension; required for messages",
     ),
@@ -80,7 +80,12 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
             "columns of a table: `k:integer;v:double`; types: `integer`, `double`, `string`, "
             "`boolean`; or `auto`: [from the file](sample.md)"
         ),
-        "required for CSV and NDJSON",
+        "required for CSV, NDJSON and JSON",
+    ),
+    (
+        "`iterator`",
+        "JSON: [path of an array](#rows-of-elements), such as `items[*]`: each element is a row",
+        "",
     ),
     (
         "`separator`",

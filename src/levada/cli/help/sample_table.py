@@ -30,14 +30,18 @@ _PLAIN = re.compile(r"[^\W\d][\w.-]*")
 _PLAIN_YAML = re.compile(r"[^\W\d]\w*|<[^<>\s]*> [^\s\"\\]+ \{[^{}\"\\:#\x00-\x1f\x7f-\x9f]*\}")
 
 
-def sample(path: Path, *, mapping: bool) -> None:
+def sample(path: Path, *, mapping: bool, iterator: str = "") -> None:
     """Prints the option or the mapping file for a table. Raises ``SourceError`` and
     ``UsageError``.
     """
     form = _format(path)
-    inferred = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
+    options = {"iterator": iterator} if iterator else {}
+    config = StreamConfig.from_options(_name(path), path, format=form, schema=AUTO, **options)
+    inferred = sniff(str(path), config)
     print(
-        mapping_of(inferred, path) if mapping else f"--stream {shlex.quote(option(inferred, path))}"
+        mapping_of(inferred, path, iterator)
+        if mapping
+        else f"--stream {shlex.quote(option(inferred, path, iterator))}"
     )
     console = Console(stderr=True, highlight=False)
     for part in _remarks(inferred):
@@ -58,7 +62,7 @@ def _format(path: Path) -> str:
         except OSError as error:
             kind = MissingError if isinstance(error, FileNotFoundError) else SourceError
             raise kind(f"The file {path} cannot be read: {error.strerror}.") from error
-        return "ndjson" if first.startswith(b"{") else "csv"
+        return "ndjson" if first.startswith(b"{") else "json" if first.startswith(b"[") else "csv"
     if form not in TABLES:
         raise UsageError(f"{path} is {form}, which has no columns.", hint="It needs no schema.")
     if form == "parquet":
@@ -73,45 +77,56 @@ def _name(path: Path) -> str:
     return word if _PLAIN.fullmatch(word) else f"s_{word}"
 
 
-def option(inferred: InferredSchema, path: Path) -> str:
+def option(inferred: InferredSchema, path: Path, iterator: str = "") -> str:
     """Returns the value of ``--stream``, without defaults."""
-    return _option(inferred, path, "schema", ";".join(f"{n}:{kind}" for n, kind in inferred.schema))
+    return _option(inferred, path, iterator, "schema", ";".join(_columns(inferred)))
 
 
-def _option(inferred: InferredSchema, path: Path, key: str, value: str) -> str:
+def _columns(inferred: InferredSchema) -> Iterator[str]:
+    """Yields the columns of a schema with their types, and with their paths if these differ."""
+    for name, kind in inferred.schema:
+        path = inferred.paths.get(name, "")
+        yield f"{name}={path}:{kind}" if path else f"{name}:{kind}"
+
+
+def _option(inferred: InferredSchema, path: Path, iterator: str, key: str, value: str) -> str:
     """Returns the value of ``--stream`` with a schema or a mapping."""
     options = {
         "format": inferred.format if format_of(path.name) is None else "",
+        "iterator": iterator,
         key: value,
-        "time": "arrival" if inferred.time is None else f"field:{inferred.time}",
+        "time": "arrival" if inferred.time is None else f"field:{inferred.time_path}",
         "unit": inferred.unit if inferred.unit != "ms" else "",
         "time_format": inferred.time_format,
         "separator": {",": "", "\t": "tab"}.get(inferred.separator, inferred.separator),
     }
-    if inferred.time == "ts":
+    if inferred.time_path == "ts":
         del options["time"]
     said = "".join(f",{key}={value}" for key, value in options.items() if value)
     return f"{_name(path)}={path}{said}"
 
 
-def mapping_of(inferred: InferredSchema, path: Path) -> str:
+def mapping_of(inferred: InferredSchema, path: Path, iterator: str = "") -> str:
     """Returns a mapping file: a triple for each column, a subject for each row."""
     base = f"http://example.org/{_name(path)}"
     columns = {name: kind for name, kind in inferred.types.items() if name and name != ROW}
-    typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
-    lines = [f"# --stream {shlex.quote(_option(inferred, path, 'mapping', 'THIS_FILE'))}"]
+    paths = {name: inferred.paths.get(name, name) for name in columns}
+    typed = [f"{_yaml(paths[name])}: {kind}" for name, kind in columns.items() if kind != "string"]
+    lines = [f"# --stream {shlex.quote(_option(inferred, path, iterator, 'mapping', 'THIS_FILE'))}"]
     if inferred.format == "csv":
         header = ", ".join(map(_yaml, inferred.types))
         lines.append(f"# For messages, which have no header line, add: header: [{header}]")
     if ROW in inferred.types:
         lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the row.")
+    if iterator and inferred.format == "ndjson":
+        lines.append(f"# Elements of one record have the same {{{ROW}}}: add what differs in them.")
     lines.append(f'prefixes: {{e: "{base}#"}}')
     if typed:
         lines.append(f"columns: {{{', '.join(typed)}}}")
     lines.append("triples:")
     for name in columns:
         local = f"e:{name}" if re.fullmatch(r"\w+", name) else f"<{base}#{quote(name, safe='')}>"
-        lines.append(f"  - {_yaml(f'<{base}/{{{ROW}}}> {local} {place_of(name)}')}")
+        lines.append(f"  - {_yaml(f'<{base}/{{{ROW}}}> {local} {place_of(paths[name])}')}")
     return "\n".join(lines)
 
 

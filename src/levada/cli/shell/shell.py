@@ -477,7 +477,7 @@ def save(session: Session, path: Path) -> str:
     if path.suffix in _TEXTS or dialect_of_ending(path.suffix):
         write_atomic(path, session.the_last().text.rstrip().encode() + b"\n")
         return "The query"
-    known = {f".{form}": form for form in (*LINES, *TABLES)}
+    known = {f".{form}": form for form in (*LINES, *TABLES) if form != "json"}
     if path.suffix not in known:
         hint = f"Name a file that ends in {', '.join(known)}; of a query in .rq or .cql."
         raise UsageError(f"{path} does not say a format.", hint=hint)

@@ -143,6 +143,11 @@ def _of_messages(
         ),
         (form == "parquet", "a message is no Parquet.", "Say format=ndjson or format=csv."),
         (
+            form == "json",
+            "a message is one JSON value.",
+            "Say format=ndjson, and iterator=[*] if messages are arrays.",
+        ),
+        (
             values.get("schema") == (("auto", "auto"),),
             "schema=auto needs a file to look at.",
             "Say schema=k:integer;v:double.",

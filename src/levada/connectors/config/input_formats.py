@@ -4,7 +4,7 @@ table for streams and static data.
     nt nq                     lines of N-Triples, N-Quads
     ttl trig rdf jsonld jelly RDF documents: Turtle (also ``.n3``, read as Turtle), TriG, RDF/XML,
     JSON-LD, Jelly
-    csv ndjson parquet        rows
+    csv ndjson json parquet   rows; json is a document, ndjson has an object on each line
 
 Files are plain, gzip (``.gz``) or Zstandard (``.zst``). Other spellings of the words are in
 ``ALIASES``.
@@ -15,7 +15,8 @@ from __future__ import annotations
 STDIN, PUSH = "-", "push:"
 LINES = ("nt", "nq")
 DOCUMENTS = ("ttl", "trig", "rdf", "jsonld", "jelly")
-TABLES = ("csv", "ndjson", "parquet")
+JSON = ("ndjson", "json")
+TABLES = ("csv", *JSON, "parquet")
 RDF = LINES + DOCUMENTS
 QUADS = ("nq", "trig", "jsonld", "jelly")
 PACKED = (".gz", ".zst")
@@ -29,6 +30,7 @@ NAMES = {
     "jelly": "Jelly",
     "csv": "CSV",
     "ndjson": "NDJSON",
+    "json": "JSON",
     "parquet": "Parquet",
 }
 DERIVED = "made"  # not a file format: the results of a query, as the engine stores them
@@ -60,6 +62,7 @@ ENDINGS = {
     ".csv": "csv",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
+    ".json": "json",
     ".parquet": "parquet",
 }
 

@@ -5,16 +5,16 @@ expressions, evaluated by Polars.
     totalspaces - vehiclecount
     replace(timestamp, " ", "T")
 
-    names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0);
-                 others than plain words as ``column("CO(GT)")``
+    names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0),
+                 paths such as ``payload.temp``; others as ``column("CO(GT)")``
     constants    numbers, texts in quotes, True, False
     operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not,
                  A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
-An operand without a value makes no value, and neither does an integer beyond 64 bits. Attributes,
-indexes, loops and Python's own names are not allowed. A formula reads one row only, so the division
-into epochs has no effect. Cost: a few column operations of Polars a formula.
+An operand without a value makes no value, and neither does an integer beyond 64 bits. Indexes,
+loops and Python's own names are not allowed. A formula reads one row only, so the division into
+epochs has no effect. Cost: a few column operations of Polars a formula.
 """
 
 from __future__ import annotations
@@ -148,10 +148,11 @@ def names_of(text: str) -> list[str]:
     """
     tree = _tree(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    paths = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     placed_names = []
     for node in ast.walk(tree):
-        name = _column(node)
-        if isinstance(node, ast.Name) and id(node) not in called:
+        name = None if id(node) in paths else _column(node)
+        if isinstance(node, ast.Name) and id(node) not in called | paths:
             name = node.id
         if name is not None:
             assert isinstance(node, ast.expr), "a name has a place"
@@ -160,8 +161,13 @@ def names_of(text: str) -> list[str]:
 
 
 def _column(node: ast.AST) -> str | None:
-    """Returns the name of the column in ``column("..")``."""
+    """Returns the name of the column in ``column("..")``, or of a path such as ``a.b``."""
     match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=member):
+            return f"{name}.{member}"
+        case ast.Attribute(value=ast.Attribute() as inner, attr=member):
+            outer = _column(inner)
+            return None if outer is None else f"{outer}.{member}"
         case ast.Call(
             func=ast.Name(id="column"), args=[ast.Constant(value=str(name))], keywords=[]
         ):
@@ -181,6 +187,8 @@ class _Formula:
                 return self.constant(node, value)
             case ast.Name(id=name):
                 return self.column(node, name)
+            case ast.Attribute() if (path := _column(node)) is not None:
+                return self.column(node, path)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return self.binary(type(op), self.visit(left), self.visit(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):

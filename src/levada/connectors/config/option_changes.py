@@ -40,6 +40,8 @@ EFFECTS: Mapping[str, Effect] = {
     "format": Effect.ELEMENTS,
     "element": Effect.ELEMENTS,
     "separator": Effect.ELEMENTS,
+    "iterator": Effect.ELEMENTS,
+    "paths": Effect.ELEMENTS,
     "mapping": Effect.ELEMENTS,
     "files": Effect.POSITIONS,
     "source": Effect.POSITIONS,
@@ -141,6 +143,8 @@ def _format_value(option: str, value: Any) -> str:
         return instant(value)
     if option == "schema":
         return ";".join(f"{name}:{kind}" for name, kind in value)
+    if option == "paths":
+        return ";".join(f"{name}={path}" for name, path in value)
     if option == "mapping":
         return "a mapping"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,6 +17,8 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | blankline | document: what one is         line, document
     schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
+              name=$.path:type is a column under another name (``connectors.config.json_path``)
+    iterator  items[*]: each element of that array is a row (JSON)                none: each line
     sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
     separator the character between the fields of CSV                            ,
     unique    a promise that no triple repeats; it is not checked                false
@@ -55,6 +57,7 @@ from levada.connectors.config.connector_options import check_messages, is_way, w
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.input_formats import (
     DOCUMENTS,
+    JSON,
     NAMES,
     PUSH,
     QUADS,
@@ -62,6 +65,7 @@ from levada.connectors.config.input_formats import (
     TABLES,
     format_of,
 )
+from levada.connectors.config.json_path import Steps, column_path, parse_iterator, split_alias
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, FORMATS, say_one_of
@@ -95,6 +99,8 @@ class StreamConfig:
     lateness: int = 0
     element: str = "line"
     schema: tuple[tuple[str, str], ...] = ()
+    paths: tuple[tuple[str, str], ...] = ()
+    iterator: str = ""
     sign: str = ""
     separator: str = ","
     unique: bool = False
@@ -141,6 +147,10 @@ class StreamConfig:
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
             values.setdefault("element", "document")
+        if schema := values.get("schema"):
+            pairs = [(*split_alias(column), kind) for column, kind in schema]
+            values["schema"] = tuple((column, kind) for column, _, kind in pairs)
+            values["paths"] = tuple((column, path) for column, path, _ in pairs if column != path)
         if (
             (sign := values.get("sign"))
             and (schema := values.get("schema"))
@@ -184,6 +194,15 @@ class StreamConfig:
     def messages(self) -> bool:
         """Whether the stream consists of messages."""
         return self.kafka is not None or self.feed is not None
+
+    @property
+    def steps(self) -> Steps | None:
+        """The steps of the iterator; None without one."""
+        return parse_iterator(self.iterator) if self.iterator else None
+
+    def path_of(self, column: str) -> str:
+        """Returns the path of a column of nested data, usually its name."""
+        return dict(self.paths).get(column, column)
 
     @property
     def beside_columns(self) -> tuple[str, ...]:
@@ -268,16 +287,20 @@ class StreamConfig:
     @property
     def whole_files(self) -> bool:
         """Whether a file is read completely or not at all: such files do not grow by lines."""
-        return self.element == "document" or self.documents or self.format == "parquet"
+        whole = self.documents or self.format in ("parquet", "json")
+        return self.element == "document" or whole
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the driver can only guess how many elements a file has."""
+        return self.format == "json" or (self.documents and self.element != "document")
 
     @property
     def counted_late(self) -> bool:
-        """Whether only a task can count the elements for the limit: with from and to, and in
-        documents.
+        """Whether only a task can count the elements for the limit: with from and to, with an
+        iterator, and in documents.
         """
-        return self.limit is not None and (
-            self.bounded or (self.documents and self.element != "document")
-        )
+        return self.limit is not None and (self.bounded or bool(self.iterator) or self.guessed)
 
 
 def _convert(name: str, key: str, value: Any) -> Any:
@@ -295,6 +318,21 @@ def _check(config: StreamConfig) -> None:
     for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
         if broken:
             raise UsageError(f"The stream {config.name}: {message}", hint=hint)
+    if config.format in JSON:
+        _check_paths(config)
+
+
+def _check_paths(config: StreamConfig) -> None:
+    """Checks that every column that is a path can be read."""
+    names = [*dict(config.read_columns), *([config.time_field] if config.time_field else [])]
+    said = config.beside_columns
+    for name in names:
+        if name not in said:
+            try:
+                column_path(config.path_of(name), config.steps or ())
+            except UsageError as error:
+                message = f"The stream {config.name}: {error.message}"
+                raise UsageError(message, hint=error.hint) from error
 
 
 def _check_tables(config: StreamConfig) -> Iterator[Rule]:
@@ -312,7 +350,7 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             "Leave element= out.",
         ),
         (
-            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
+            config.format in ("csv", *JSON) and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
             "Say schema=auto, schema=k:integer;v:double, or mapping=FILE for RDF.",
         ),
@@ -340,6 +378,16 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             kind not in ("field", "filename") and (bool(config.time_format) or config.zone != UTC),
             "time_format and zone are for a column of a table and for the name of a file.",
             "Leave them out: a time in an RDF term that names no zone is UTC.",
+        ),
+        (
+            bool(config.iterator) and config.format not in JSON,
+            "an iterator is for NDJSON and JSON.",
+            "Leave iterator= out.",
+        ),
+        (
+            bool(config.paths) and config.format not in JSON,
+            "a column under another name (name=$.path) is for NDJSON and JSON.",
+            "Say the names of the columns.",
         ),
         (
             config.separator != "," and config.format != "csv",
@@ -402,7 +450,19 @@ def _check_elements(config: StreamConfig) -> Iterator[Rule]:
 # other options.
 
 
-_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
+_PREFERRED = (
+    "nq",
+    "nt",
+    "trig",
+    "ttl",
+    "jsonld",
+    "rdf",
+    "jelly",
+    "csv",
+    "ndjson",
+    "json",
+    "parquet",
+)
 
 
 def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from levada.connectors.config import connector_options
 from levada.connectors.config.input_formats import RDF, TABLES, word_of
+from levada.connectors.config.json_path import parse_iterator, split_alias
 from levada.connectors.config.time_format import check_format, check_zone
 from levada.core.event_time import parse_duration, parse_time
 from levada.core.integer_options import parse_count
@@ -38,6 +39,7 @@ class StreamOptions(TypedDict, total=False):
     lateness: int | str
     element: Literal["line", "subject", "graph", "blankline", "document", "message"]
     schema: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    iterator: str
     sign: str
     unique: bool | str
     closed: Literal["element", "none"]
@@ -75,6 +77,8 @@ AUTO = (("auto", "auto"),)
 """The schema of a table whose columns are inferred
 (``connectors.ingest.tables.schema_inference``).
 """
+_COLUMN = re.compile(r"""(?:\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"])*\]|[^;,])+""")
+"""A column and its type; brackets of a path may hold the characters between columns."""
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 _TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp", "arrival")
 
@@ -156,7 +160,8 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
     elif isinstance(value, (tuple, list)):
         pairs = [(str(k), str(v)) for k, v in value]
     else:
-        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
+        texts = [part if ":" in part else f"{part}:" for part in _COLUMN.findall(str(value))]
+        parts = [part.rpartition(":") for part in texts if part.strip(" :")]
         pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
     if not pairs:
         raise UsageError(
@@ -168,9 +173,15 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
             raise UsageError(
                 f"the column {column} has the type {kind or '(none)'}.", hint=say_one_of(TYPES)
             )
-    if len({column for column, _ in pairs}) < len(pairs):
+    if len({split_alias(column)[0] for column, _ in pairs}) < len(pairs):
         raise UsageError("a column stands twice in the schema.")
     return tuple(pairs)
+
+
+def _iterator(value: Any) -> str:
+    text = str(value).strip()
+    parse_iterator(text)
+    return text
 
 
 def parse_flag(value: Any) -> bool:
@@ -225,6 +236,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "lateness": parse_duration,
     "element": _word(_ELEMENTS),
     "schema": _schema,
+    "iterator": _iterator,
     "sign": str,
     "separator": _separator,
     "unique": parse_flag,

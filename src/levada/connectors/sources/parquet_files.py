@@ -1,4 +1,5 @@
-"""Reads Parquet files: their rows as ranges, their types as a schema.
+"""Reads Parquet files: their rows as ranges, their types as a schema. A column may be a path to a
+field of structs (``levada.connectors.config.json_path``).
 
 A range ends at a row group's end if possible, since a row group is decoded whole; small row groups
 share a range. An incomplete file has no footer yet: it is skipped until it can be opened.
@@ -7,12 +8,16 @@ share a range. An incomplete file has no footer yet: it is skipped until it can 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from levada.connectors.config.json_path import path_name, struct_fields
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_errors import FileFaults, reason
 from levada.connectors.sources.file_listing import list_files
@@ -82,7 +87,12 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
         for i in range(file.metadata.num_row_groups):
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
         groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
-        table = file.read_row_groups(groups, columns=list(_find_needed(config)), use_threads=False)
+        needed = list(_find_needed(config))
+        columns = [_column_read(file.schema_arrow, name) for name in needed]
+        table = file.read_row_groups(
+            groups, columns=list(dict.fromkeys(columns)), use_threads=False
+        )
+        table = pa.table({name: _select(table, name) for name in needed})
         first = start - edges[groups[0]]
         if table.num_rows < first + stop - start:
             raise FileFault(
@@ -103,7 +113,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
             types = pq.read_schema(file.path)
         except Exception:  # an unreadable file is reported when it is read
             continue
-        pairs = ((field.name, _type_of(field.type)) for field in types)
+        pairs = {name: _type_of(kind) for name, kind in _leaves(types)}.items()
         return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))
     raise SourceError(
         f"The stream {config.name} has no schema and no Parquet file at "
@@ -117,6 +127,47 @@ def _find_needed(config: StreamConfig) -> dict[str, None]:
     if (time := config.time_field) is not None:
         names[time] = None
     return names
+
+
+def _type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """Returns the type of a column, or of the field of structs that it is a path to; None if there
+    is none.
+    """
+    if name in schema.names:
+        return schema.field(name).type if schema.names.count(name) == 1 else pa.null()
+    first, *inner = struct_fields(name) or ("",)
+    if schema.names.count(first) != 1:
+        return None
+    kind = schema.field(first).type
+    for field in inner:
+        if not pt.is_struct(kind) or kind.get_field_index(field) < 0:
+            return None
+        kind = kind.field(field).type
+    return kind
+
+
+def _column_read(schema: pa.Schema, name: str) -> str:
+    """Returns the column of the file that contains a column."""
+    return name if name in schema.names else (struct_fields(name) or (name,))[0]
+
+
+def _select(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """Returns a column, or the field of structs that it is a path to."""
+    if name in table.column_names:
+        return table.column(name)
+    first, *inner = struct_fields(name) or (name,)
+    column = table.column(first)
+    return pc.struct_field(column, inner) if inner else column
+
+
+def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yields the columns of a schema with their types; the fields of structs by their paths."""
+    for field in fields:
+        names = (*above, field.name)
+        if pt.is_struct(field.type):
+            yield from _leaves(field.type, names)
+        else:
+            yield path_name(names) if above else field.name, field.type
 
 
 def _type_of(kind: pa.DataType) -> str:
@@ -146,19 +197,21 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
     ``FileFault``.
     """
     for name in _find_needed(config):
-        if name not in schema.names:
-            raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))
+        if _type_at(schema, name) is None:
+            known = dict.fromkeys([*schema.names, *(each for each, _ in _leaves(schema))])
+            raise FileFault(f"The file {path} has no column {name}.", hint=near(name, known))
         if schema.names.count(name) > 1:
             raise FileFault(f"The file {path} has the column {name} twice.")
     for name, kind in config.schema:
-        column_type = schema.field(name).type
+        column_type = _type_at(schema, name)
+        assert column_type is not None, "the column exists"
         held = _type_of(column_type)
         if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(column_type):
             raise FileFault(
                 f"The column {name} of {path} is {column_type}, "
                 f"but the schema of {config.name} says {kind}."
             )
-    if (time := config.time_field) is not None and not _is_time(schema.field(time).type):
-        raise FileFault(
-            f"The column {time} of {path} is {schema.field(time).type}, which is no event time."
-        )
+    time = config.time_field
+    moment = None if time is None else _type_at(schema, time)
+    if moment is not None and not _is_time(moment):
+        raise FileFault(f"The column {time} of {path} is {moment}, which is no event time.")

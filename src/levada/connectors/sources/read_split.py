@@ -71,7 +71,7 @@ class CsvChunk:
 
 @frozen
 class JsonChunk:
-    """Lines of JSON: the bytes of a reference."""
+    """Lines of JSON, or a JSON document: the bytes of a reference."""
 
     data: Bytes
 
@@ -303,7 +303,7 @@ def _check_lines(reference: FileSplit) -> None:
             return
     raise FileFault(
         f"The file {reference.name} is {NOT_LINES}: nothing of it is read.",
-        hint="Write its elements on lines of their own, such as with jq -c '.[]'.",
+        hint="Say format=json.",
     )
 
 

@@ -30,7 +30,10 @@ from levada.connectors.sources.splits import FileSplit, OffsetSplit
 from levada.core.array_types import Bytes
 from levada.core.event_time import MIN
 from levada.core.frozen import frozen
+from levada.errors import FileFault
 
+LARGEST_JSON = 1 << 30
+"""The most bytes of a JSON document."""
 _R = TypeVar("_R", contravariant=True)
 
 
@@ -62,6 +65,15 @@ class FileReader:
         """Reads the bytes or rows of a range."""
         if config.format == "ndjson":
             return SplitContent(None, *read_json(reference, config))
+        if config.format == "json":
+            if reference.stop - reference.start > LARGEST_JSON:
+                raise FileFault(
+                    f"The file {reference.name} is a JSON document of more than "
+                    f"{LARGEST_JSON >> 20} MB: it is not read.",
+                    hint="Write its elements as NDJSON.",
+                )
+            data = read_bytes(reference, document=True, spooled=config.settled)
+            return SplitContent(None, JsonChunk(data), hashed_as_read(reference))
         if config.format in TABLES:
             rows = read_tuples(reference, config)
             return SplitContent(None, rows, hashed_as_read(reference))

@@ -23,6 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 import pyarrow as pa
 
+from levada.connectors.config.json_path import struct_fields
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.row_lines import statement_lines
 from levada.core.frozen import frozen
@@ -99,6 +100,8 @@ class Shape:
     def _of_frame(self, frame: pl.DataFrame) -> pl.DataFrame | pl.Series:
         wanted = self.columns or tuple(self._types)
         for name in wanted:
+            if name not in frame.columns and (nested := _field(frame, name)) is not None:
+                frame = frame.with_columns(nested.alias(name))
             if name not in frame.columns:
                 raise UsageError(
                     f"The frame of the stream {self.config.name} has no column {name}.",
@@ -146,7 +149,7 @@ class Shape:
         width = len(self._types)
         try:
             return [
-                row.get(name) if isinstance(row, Mapping) else _check_width(row, width)[i]
+                _member(row, name) if isinstance(row, Mapping) else _check_width(row, width)[i]
                 for row in rows
             ]
         except (ValueError, TypeError) as error:
@@ -184,6 +187,28 @@ class Shape:
             f"A row of the stream {self.config.name} does not fit: {what}.",
             hint=f"A row has {said}.",
         )
+
+
+def _field(frame: pl.DataFrame, name: str) -> pl.Series | None:
+    """Returns the field of structs that a column is a path to; None if there is none."""
+    first, *inner = struct_fields(name) or ("",)
+    column: pl.Series | None = frame.get_column(first, default=None)
+    for each in inner:
+        if column is None or not isinstance(column.dtype, pl.Struct):
+            return None
+        names = [field.name for field in column.dtype.fields]
+        column = column.struct.field(each) if each in names else None
+    return column
+
+
+def _member(row: Mapping[str, object], name: str) -> object:
+    """Returns the value of a mapping, or of the mappings in it that a column is a path to."""
+    if row.get(name) is not None:
+        return row[name]
+    value: object = row
+    for each in struct_fields(name) or (name,):
+        value = value.get(each) if isinstance(value, Mapping) else None
+    return value
 
 
 def _times(values: Sequence[object]) -> pl.Series:

@@ -189,6 +189,11 @@ if JIT:
         _store64(_inside(view, i, 8), value)
 
     @part
+    def get_number(view: View, k: int) -> int:
+        """The k-th int64 of a view."""
+        return np.int64(_load64(_inside(view, 8 * k, 8)))  # type: ignore[return-value]
+
+    @part
     def set_number(view: View, k: int, value: int) -> None:
         """Writes the k-th int64 of a view."""
         _store64(_inside(view, 8 * k, 8), value)
@@ -238,6 +243,11 @@ else:  # the same meaning in plain Python
         """Writes eight bytes from i."""
         assert i >= 0 and i + 8 <= view[1], "an access stays inside its array"
         ctypes.memmove(int(view[0] + i), int(value).to_bytes(8, "little"), 8)
+
+    def get_number(view: View, k: int) -> int:
+        """The k-th int64 of a view."""
+        value = _number(view, 8 * k, 8)
+        return value - (value >> 63 << 64)
 
     def set_number(view: View, k: int, value: int) -> None:
         """Writes the k-th int64 of a view."""

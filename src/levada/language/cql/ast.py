@@ -32,8 +32,9 @@ def show_name(name: str) -> str:
 
 @frozen
 class Column:
-    """A column by its name, ``table`` is the alias before the dot or None. ``quoted``: the text has
-    the name in double quotes.
+    """A column by its name. ``table`` is the word before the first dot or None: the alias of a
+    table, or the beginning of a nested column (``payload.temp``). ``quoted``: the text has the name
+    in double quotes.
     """
 
     table: str | None

@@ -81,7 +81,8 @@ def words() -> set[str]:
     >>> {"SELECT", "RANGE", "SLIDE"} <= words()
     True
     """
-    return words_of(terminal for terminal in _parser().terminals if terminal.name != "NAME")
+    names = ("NAME", "MEMBER")
+    return words_of(terminal for terminal in _parser().terminals if terminal.name not in names)
 
 
 def _parse(text: str, start: str, quoted_texts: bool) -> Any:
@@ -325,9 +326,11 @@ class _Build(lark.Transformer[Token, Any]):
 
     def name(self, meta: Meta, parts: list[Token]) -> Token:
         """Returns a name without its quotes."""
-        if parts[0].type == "NAME":
+        if parts[0].type != "QUOTED":
             return parts[0]
         return Token.new_borrow_pos("QUOTED", parts[0][1:-1].replace('""', '"'), parts[0])
+
+    member = name
 
     def _column_name(self, name: Token) -> str:
         """Returns the name of a column. Names with a dot at the beginning are those that
@@ -351,7 +354,8 @@ class _Build(lark.Transformer[Token, Any]):
         return Column(None, self._column_name(parts[0]), _at(meta), parts[0].type == "QUOTED")
 
     def column_of(self, meta: Meta, parts: list[Token]) -> Column:
-        return Column(str(parts[0]), self._column_name(parts[1]), _at(meta))
+        names = [self._column_name(parts[1]), *map(str, parts[2:])]
+        return Column(str(parts[0]), ".".join(names), _at(meta))
 
     def integer(self, meta: Meta, parts: list[Token]) -> Constant:
         return Constant(LiteralType.INTEGER, str(parts[0]), _at(meta))

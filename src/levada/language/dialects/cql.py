@@ -85,6 +85,7 @@ RESERVED = frozenset(_RESERVED.split())
 EXPECTED: dict[str, str] = {
     "NAME": "a name",
     "QUOTED": "a name",
+    "MEMBER": "a name",
     "SELECT": "Select",
     "OUTPUT": "Istream(, Dstream( or Rstream(",
     "FROM": "From",

@@ -151,8 +151,7 @@ def count_accounted(
     if messages is not None:  # offsets without one are not missing
         lines = config.element == "line"
         return elements if lines else elements - messages + explained + content.blank
-    guessed = config.documents and config.element != "document"
-    if guessed or reference.format == DERIVED:
+    if config.guessed or reference.format == DERIVED:
         return elements
     if config.element == "document" and not explained and not content.dead:
         return elements  # without a statement it is no element

@@ -172,7 +172,9 @@ def _count_tuples(config: StreamConfig, data: bytes) -> int:
     if tuples.dead:
         dead = tuples.dead[0]
         at = int(dead[0])
-        raise Problem(400, _sentence(dead[1]), faulty_rows=len(tuples.dead), **_place(data, at, at))
+        line = data.rfind(b"\n", 0, at) + 1
+        place = _place(data, line, at)
+        raise Problem(400, _sentence(dead[1]), faulty_rows=len(tuples.dead), **place)
     return tuples.n
 
 

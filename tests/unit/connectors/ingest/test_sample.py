@@ -17,7 +17,7 @@ from levada.cli.help.sample_table import mapping_of, option
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import AUTO
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
-from levada.connectors.ingest.tables.schema_inference import InferredSchema, sniff
+from levada.connectors.ingest.tables.schema_inference import InferredSchema, sniff, with_columns
 from levada.connectors.ingest.tables.tuple_rows import Tuples, tuples_of
 from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
@@ -44,6 +44,9 @@ FILES = {
     "months.csv": "month,v\nJan 2024,1\nFeb 2024,2\n",
     "no_times.csv": "k,v\na,1\nb,2\n",
     "odd names.ndjson": '{"ts": 1, "PM2.5": 3, "a b": "x", "c:d": 1, "": 5}\n{"ts": 2}\n',
+    "nested.ndjson": '{"at": {"ts": 1554085919000}, "p": {"t": 1.5, "u": {"k": "C", "x.y": "a"}}}\n'
+    '{"at": {"ts": 1554085920000}, "p": {"t": 2, "u": 7, "v": [1]}}\n',
+    "dots.ndjson": '{"ts": 1, "a.b": 1, "a": {"b": "x", "": 2, "[0]": 3, "\'\\\\": 4}}\n',
 }
 
 
@@ -134,3 +137,45 @@ def files() -> list[Path]:
 @pytest.mark.parametrize("path", files(), ids=str)
 def test_what_is_proposed_for_a_file_of_the_tests_reads_it(path: Path, tmp_path: Path) -> None:
     check(path, tmp_path)
+
+
+ORDERS = [
+    {
+        "id": 7, "shop": {"k": "a"}, "ts": 1000,
+        "items": [{"id": 1, "price": {"eur": 1.5}}, {"id": 2}],
+    },
+    {"id": 8, "ts": 2000, "items": []},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["ndjson", "json"])
+def test_the_columns_of_elements_and_of_their_records_are_proposed(
+    tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / f"orders.{form}"
+    lines = "\n".join(map(json.dumps, ORDERS))
+    path.write_text(lines if form == "ndjson" else json.dumps({"all": ORDERS}, indent=1))
+    iterator = "items[*]" if form == "ndjson" else "all[*].items[*]"
+    config = StreamConfig.from_options("s", path, format=form, schema=AUTO, iterator=iterator)
+    inferred = sniff(str(path), config)
+    names = "record.id" if form == "ndjson" else "all.id"
+    assert list(inferred.types) == ["id", "price.eur", names, "shop.k", "ts"]
+    config = parse_stream(option(inferred, path, iterator))
+    parts = [tuples_of(c, config, r, **BOUNDS) for c, r in chunks(config, tmp_path / "scratch")]
+    (rows,) = parts
+    assert rows.ts.tolist() == [1000, 1000] and not rows.dead
+    assert rows.columns["id"].facet("m").tolist() == [1, 2]
+    assert rows.columns[names].facet("m").tolist() == [7, 7]
+    (words,) = shlex.split(mapping_of(inferred, path, iterator).splitlines()[0][11:])
+    assert f"iterator={iterator}" in words
+
+
+def test_a_document_is_examined_by_its_first_elements(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + ",\n".join(f'{{"ts": {i}, "a": {{"b": "{i}"}}}}' for i in range(9)) + "]")
+    config = StreamConfig.from_options("s", path, schema=AUTO)
+    assert with_columns(config).schema == (("ts", "integer"), ("a.b", "string"))
+    path.write_text('{"ts": 1}\n{"ts": 2}\n')
+    with pytest.raises(SourceError, match="not a JSON document") as error:
+        with_columns(config)
+    assert "format=ndjson" in error.value.hint

@@ -274,3 +274,50 @@ def test_refusals(text: str, column: int, message: str) -> None:
 def test_a_boolean_column_is_a_condition() -> None:
     assert "(filter (&& ?b (! ?b))" not in pattern("Select b From C Where b And Not b")
     assert pattern("Select b From C Where b And Not b").count("(filter") == 2
+
+
+NESTED = {
+    "M": {"id": "string", "payload.temp": "double", "payload.from.order": "integer"},
+    "payload": {"temp": "double", "k": "string"},
+}
+
+
+def nested(text: str) -> Any:
+    query = translate_cql(text, NESTED, QueryOptions())
+    return query.variables, "\n".join(show(query).splitlines()[1 + len(query.windows) :])
+
+
+def test_a_nested_column_is_its_path_unless_the_first_word_is_a_table() -> None:
+    names, plan = nested("Select payload.temp, M.payload.from.order From M [Range 1 Minutes]")
+    assert names == ("payload.temp", "payload.from.order")
+    assert "payload.temp=?payload.temp" in plan
+    names, plan = nested("Select payload.temp, M.payload.temp From M [Now], payload [Now]")
+    assert names == ("temp", "payload.temp")
+    text = "Select Avg(payload.temp) As t From M [Partition By payload.from.order Rows 2] "
+    names, plan = nested(f"{text} Where payload.temp > 3 Group By M.payload.from.order")
+    assert names == ("t",)
+    assert "partition by payload.from.order" in plan
+
+
+def test_a_nested_column_and_a_column_of_a_table_are_never_one_variable() -> None:
+    text = "Select M.payload.temp From M [Now], payload [Now] Where payload.k = 'a'"
+    names, plan = nested(text + " And payload.temp > 3")
+    assert names == ("payload.temp",)
+    assert " payload.temp=?payload.temp)" in plan
+    assert " temp=?payload.temp 2 " in plan
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Select payload.tmp From M [Now]", "neither a table payload in From nor a column"),
+        ("Select payload From M [Now]", "There is no column payload"),
+        ("Select payload.id From M [Now], payload [Now]", "payload has no column id"),
+        ("Select M.temp From M [Now]", "M has no column temp"),
+    ],
+)
+def test_an_unknown_nested_column_is_refused_with_its_near_miss(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message) as error:
+        nested(text)
+    if "tmp" in text:
+        assert "payload.temp" in error.value.hint

@@ -37,7 +37,8 @@ class RawRows:
 
     ``number``: the place of each among all rows of the reference, including dead ones. ``alone``:
     the number of dead ones that are not elements for the driver. ``times``: the time of each row's
-    message, ms. ``blank``: messages without a row.
+    message, ms. ``blank``: messages without a row. ``place``: where a row is in its record, with a
+    blank before it, for dead letters.
     """
 
     table: pl.DataFrame
@@ -48,17 +49,19 @@ class RawRows:
     alone: int = 0
     blank: int = 0
     times: Times | None = None
+    place: Callable[[int], str] = lambda row: ""
     wrong: dict[int, str] = field(default_factory=dict)
 
     def take(self, rows: Times) -> RawRows:
         """Returns these rows, which have no faults yet."""
-        text = self.text
+        text, place = self.text, self.place
         return replace(
             self,
             table=self.table[rows],
             offset=self.offset[rows],
             number=self.number[rows],
             text=lambda row: text(int(rows[row])),
+            place=lambda row: place(int(rows[row])),
             dead=[],
             times=None if self.times is None else self.times[rows],
             wrong={},
@@ -69,7 +72,7 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: FileSplit) -> Ra
     """Reads the ``needed`` columns of the records of a reference; null is an empty field."""
     data = chunk.data
     start, stop, fields, fault = scan_records(data, ord(chunk.separator))
-    coded = _not_utf8(data, start)
+    coded = not_utf8(data, start)
     sound = (fault == SOUND) & (fields == len(chunk.columns))
     sound[coded] = False
     dead = []
@@ -104,7 +107,7 @@ def decode(data: Bytes, start: int, stop: int) -> str:
     return data[start:stop].tobytes().decode("utf-8", "replace")
 
 
-def _not_utf8(data: Bytes, start: Times) -> list[int]:
+def not_utf8(data: Bytes, start: Times) -> list[int]:
     """Returns the records that are not UTF-8; one decode of the rest for each."""
     undecodable: list[int] = []
     if not len(data) or data.max() < 128:

@@ -1,71 +1,155 @@
-"""Reads lines of JSON objects (NDJSON) as columns of texts, with the faults of some of them.
+"""Reads lines of JSON objects (NDJSON), or a JSON document, as columns of texts, with the faults
+of some of them.
 
 Every value is read as text: a string unchanged, a number or boolean as JSON writes it (numbers in
-the shortest form of their double, or unchanged in the column of times), an array or object as JSON.
+the shortest form of their double, or unchanged in the column of times), an array or object as its
+text.
 ``null`` and a missing name have no value. If an object repeats a name, the last value counts. A
-line is dead if it is not a JSON object or has half of a surrogate pair; blank lines are ignored.
-Cost: a kernel's pass and one call of Polars' reader for a valid piece; a bad line costs the same on
-halves of the piece, log2(lines) times.
+column may be a path, and the elements of an array may be rows (``nested_json``). A line is dead if
+it is not a JSON object or has half of a surrogate pair; blank lines are ignored. Cost: kernels that
+find the values, and a call of Polars' reader for a valid piece; a value that it does not read costs
+the same on halves of the piece, log2(rows) times.
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Sequence
+import json
+from codecs import BOM_UTF8
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from levada.connectors.config.json_path import EACH, Steps
 from levada.connectors.ingest.lateness import Dead
 from levada.connectors.ingest.tables.bisect_records import read_by_halves
-from levada.connectors.ingest.tables.csv_rows import RawRows, decode
+from levada.connectors.ingest.tables.csv_rows import RawRows, decode, not_utf8
+from levada.connectors.ingest.tables.nested_json import NestedRows, nested_rows
 from levada.connectors.sources.file_errors import encoding_fault
 from levada.connectors.sources.splits import FileSplit
-from levada.core.array_types import Bytes, Longs
-from levada.kernels.text.json_duplicate_names import hash_name, superseded_names
+from levada.core.array_types import Bools, Bytes, Longs
+from levada.errors import FileFault
+from levada.kernels.text import json_values
 
 NOT_JSON = "not a JSON object"
 ARRAY = "a JSON array, and NDJSON has an object on each line"
-_DOUBLE = 16  # characters of a number that a double holds
-_DELETE = 127  # a character that no column name contains
 HALF = "an escape is a surrogate without its other half, which is not a character"
-# Polars reads an unpaired high surrogate as U+0000
-_HALF = re.compile(
-    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))"
-)
+OUT_OF_RANGE = "a number that is out of range"
+_HEAD = 1 << 12
+_DOUBLE = 16  # characters of a number that a double holds
+_FAULTS = {
+    json_values.BROKEN: NOT_JSON,
+    json_values.HALF: HALF,
+    json_values.DEEP: f"it nests more than {json_values.MAX_DEPTH} levels",
+}
 
 
 def json_rows(
-    data: Bytes, needed: Sequence[str], reference: FileSplit, exact: str | None = None
+    data: Bytes,
+    needed: Sequence[str],
+    reference: FileSplit,
+    exact: str | None = None,
+    iterator: Steps | None = None,
+    *,
+    paths: Mapping[str, str] | None = None,
 ) -> RawRows:
     """Reads the ``needed`` columns of the lines of a reference; numbers of the column ``exact``
-    keep all of their digits.
+    keep all of their digits. ``iterator``: its matches in a line are rows, else each line is one.
+    ``paths``: those of columns with another name.
     """
-    start, stop = _lines(data)
-    text, begin, end = _rewrite(data, start, stop, needed, exact)
-    table, faults = read_by_halves(
-        lambda low, high: _read(text[begin[low] : end[high - 1]], needed, high - low), len(start)
-    )
-    dead = [
+    start, stop, counted = _lines(data)
+    digits = [_DOUBLE if name == exact else None for name in needed]
+    columns = [(paths or {}).get(name, name) for name in needed]
+    nested, fault = _sound_rows(data, (start, stop), columns, iterator, digits)
+    rows = _raw_rows(data, nested, needed, reference, iterator)
+    line = nested.line[rows.number]
+    number: Longs = np.cumsum(counted) - counted
+    if iterator is None:
+        rows.offset = start[line] + reference.start
+        rows.text = lambda row: decode(data, start[line[row]], stop[line[row]])
+    rows.number = number[line]
+    rows.dead += [
         Dead(
             reference.start + int(start[k]),
-            _explain(data[start[k] : stop[k]].tobytes(), why),
+            _explain(data[start[k] : stop[k]].tobytes(), _FAULTS[int(fault[k])]),
             decode(data, start[k], stop[k]),
         )
-        for k, why in faults.items()
+        for k in np.flatnonzero(fault).tolist()
     ]
-    at = np.delete(np.arange(len(start)), list(faults))
-    counted = _count(data, start)
-    number: Longs = np.cumsum(counted) - counted
+    rows.alone = int(np.count_nonzero(~counted)) + len(line) + len(rows.dead) - len(start)
+    return rows
+
+
+def document_rows(
+    data: Bytes,
+    needed: Sequence[str],
+    reference: FileSplit,
+    exact: str | None = None,
+    iterator: Steps | None = None,
+    *,
+    paths: Mapping[str, str] | None = None,
+) -> RawRows:
+    """Reads columns of a JSON document, like ``json_rows``. Without an iterator each element of an
+    array is a row, and an object is one row. Raises ``FileFault`` for a document that is not JSON.
+    """
+    begin = len(BOM_UTF8) if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8 else 0
+    if iterator is None:
+        first = data[begin : begin + _HEAD].tobytes().lstrip()[:1]
+        iterator = (EACH,) if first == b"[" else ()
+    lines = np.array([begin], np.int64), np.array([len(data)], np.int64)
+    digits = [_DOUBLE if name == exact else None for name in needed]
+    columns = [(paths or {}).get(name, name) for name in needed]
+    nested, fault = _sound_rows(data, lines, columns, iterator, digits)
+    if fault.any():
+        raise _not_a_document(data[begin:].tobytes(), reference, int(fault[0]))
+    return _raw_rows(data, nested, needed, reference, iterator)
+
+
+def _not_a_document(text: bytes, reference: FileSplit, fault: int) -> FileFault:
+    """Returns the error of a document that is not JSON, with its place if Python finds it, too."""
+    why, hint = encoding_fault(text) or _FAULTS[fault], ""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        why = f"{error.msg}, line {error.lineno}, column {error.colno}"
+        if error.msg == "Extra data":
+            hint = "If it has an object on each line, say format=ndjson."
+    except (ValueError, RecursionError):
+        pass
+    return FileFault(f"The file {reference.name} is not a JSON document: {why}.", hint=hint)
+
+
+def _raw_rows(
+    data: Bytes,
+    nested: NestedRows,
+    needed: Sequence[str],
+    reference: FileSplit,
+    iterator: Steps | None,
+) -> RawRows:
+    """Reads the values of rows; each row has the place and the text of its element, and its number
+    among all of them.
+    """
+    table, faults = read_by_halves(lambda low, high: _read(nested, low, high), len(nested.line))
+    table = pl.DataFrame(schema=dict.fromkeys(nested.keys, pl.String())) if table is None else table
+    table.columns = list(needed)
+    at, stop = nested.at, nested.stop
+
+    def place(row: int) -> str:
+        return f" (at {nested.place(row)})" if iterator else ""
+
+    kept = np.delete(np.arange(len(at)), list(faults))
     return RawRows(
-        pl.DataFrame(schema=_schema(needed)) if table is None else table,
-        start[at] + reference.start,
-        number[at],
-        lambda row: decode(data, start[at[row]], stop[at[row]]),
-        dead,
-        int(np.count_nonzero(~counted)),
+        table,
+        at[kept] + reference.start,
+        kept,
+        lambda row: decode(data, at[kept[row]], stop[kept[row]]),
+        [
+            Dead(reference.start + int(at[row]), why + place(row), decode(data, at[row], stop[row]))
+            for row, why in faults.items()
+        ],
+        place=lambda row: place(int(kept[row])),
     )
 
 
@@ -79,83 +163,41 @@ def _explain(line: bytes, reason: str) -> str:
     return encoding_fault(line) or (ARRAY if is_array else reason)
 
 
-def _lines(data: Bytes) -> tuple[Longs, Longs]:
-    """Returns where non-blank lines begin and end. Blank has the driver's meaning
-    (``kernels.text.line_boundaries``): a line of control characters is a line, and not an object.
-    """
-    ends = np.flatnonzero(data == 10)
-    start = np.concatenate([np.zeros(1, np.int64), ends + 1])
-    stop = np.append(ends, len(data))
-    blank = (data == 32) | (data == 9) | (data == 13) | (data == 10)
-    ink = np.concatenate([np.zeros(1, np.int64), np.cumsum(~blank)])
-    full = ink[stop] > ink[start]
-    return start[full], stop[full]
+def _lines(data: Bytes) -> tuple[Longs, Longs, Bools]:
+    """Returns where non-blank lines begin and end, and which of them the driver counts."""
+    room = int(np.count_nonzero(data == 10)) + 1
+    start, stop = np.empty(room, np.int64), np.empty(room, np.int64)
+    counted = np.empty(room, np.bool_)
+    count = json_values.cut_lines(data, start, stop, counted)
+    return start[:count], stop[:count], counted[:count]
 
 
-def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the lines that the driver counts as elements
-    (``kernels.text.line_boundaries``): those that do not begin like a comment.
-    """
-    ink = np.flatnonzero((data != 32) & (data != 9))
-    first = data[ink[np.searchsorted(ink, start)]]
-    counted: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
-    return counted
+def _sound_rows(
+    data: Bytes,
+    lines: tuple[Longs, Longs],
+    columns: Sequence[str],
+    iterator: Steps | None,
+    digits: Sequence[int | None],
+) -> tuple[NestedRows, Longs]:
+    """Returns the rows of the lines that are UTF-8, and the fault of each line."""
+    start, stop = lines
+    coded = not_utf8(data, start)
+    if not coded:
+        rows = nested_rows(data, lines, columns, iterator, digits)
+        return rows, rows.fault
+    sound = np.delete(np.arange(len(start)), coded)
+    rows = nested_rows(data, (start[sound], stop[sound]), columns, iterator, digits)
+    fault = np.full(len(start), json_values.BROKEN)
+    fault[sound] = rows.fault
+    return replace(rows, line=sound[rows.line]), fault
 
 
-def _rewrite(
-    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], exact: str | None
-) -> tuple[Bytes, Longs, Longs]:
-    """Returns the lines, and where each begins and ends. A name that its object repeats later is
-    replaced, and a number of the column ``exact`` that a double may not hold is in quotes.
-    """
-    hashes = [hash_name(np.frombuffer(name.encode(), np.uint8)) for name in needed]
-    names = np.sort(np.array(hashes, np.uint64))
-    place = int(names.searchsorted(hashes[needed.index(exact)])) if exact in needed else -1
-    at, size = np.empty(0, np.int64), np.empty(0, np.int64)
-    number, digits = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-    while True:
-        seen = np.full(len(names), -1)
-        count = superseded_names(data, start, stop, names, seen, at, size, place, number, digits)
-        if count <= len(at):
-            break
-        at, size = np.empty(count, np.int64), np.empty(count, np.int64)
-    text = data
-    if count:
-        text = data.copy()
-        before = np.cumsum(size) - size
-        text[np.repeat(at - before, size) + np.arange(size.sum())] = _DELETE
-    long = digits > _DOUBLE
-    if not long.any():
-        return text, start, stop
-    quotes = np.ravel([number[long], number[long] + digits[long]], order="F")
-    return (
-        np.insert(text, quotes, ord('"')),
-        start + np.searchsorted(quotes, start),
-        stop + np.searchsorted(quotes, stop, side="right"),
-    )
-
-
-def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:
-    """Reads so many lines as columns. Raises ``ValueError`` if a line is faulty."""
-    raw = text.tobytes()
-    if any(_is_escape(raw, half.start()) for half in _HALF.finditer(raw)):
-        raise ValueError(HALF)
+def _read(rows: NestedRows, low: int, high: int) -> pl.DataFrame:
+    """Reads rows as columns. Raises ``ValueError`` if a value is not a double."""
+    text = rows.text[rows.begin[low] : rows.end[high - 1]].tobytes()
     try:
-        table = pl.read_ndjson(io.BytesIO(raw), schema=_schema(needed))
+        table = pl.read_ndjson(io.BytesIO(text), schema=dict.fromkeys(rows.keys, pl.String()))
     except pl.exceptions.ComputeError:
-        raise ValueError(NOT_JSON) from None
-    if table.height != lines:
-        raise ValueError(NOT_JSON)
+        raise ValueError(OUT_OF_RANGE) from None
+    assert table.height == high - low, "each row is an object"
     return table
-
-
-def _is_escape(raw: bytes, at: int) -> bool:
-    """Whether the backslash at a place is not escaped itself."""
-    start = at
-    while start and raw[start - 1] == ord("\\"):
-        start -= 1
-    return (at - start) % 2 == 0
-
-
-def _schema(needed: Sequence[str]) -> dict[str, pl.DataType]:
-    return dict.fromkeys(needed, pl.String())

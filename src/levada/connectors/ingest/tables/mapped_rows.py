@@ -13,7 +13,9 @@ operations of Polars a triple and row, then the N-Triples kernel.
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,7 @@ import polars as pl
 import pyarrow as pa
 
 from levada.connectors.config.mapping_formula import column_of, compile_
-from levada.connectors.config.row_mapping import ROW, Part, RowMapping, Term
+from levada.connectors.config.row_mapping import ROW, Part, RowMapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
 from levada.connectors.ingest.lateness import AdmissionBounds, Dead, Late, admit, leading
@@ -39,6 +41,7 @@ from levada.core.text_columns import join_lines
 
 Times = npt.NDArray[np.int64]
 _UNSAFE = r"[^A-Za-z0-9._~-]"
+_ESCAPED = r'["\\\n\r]'
 _NO_IRI = r"[\x00-\x20<>]"  # characters that could end an IRI, or its line
 
 
@@ -83,8 +86,9 @@ def _map_rows(
     dead = dead_rows(rows, verdict, gate)
     alone = rows.alone + len(triples.bad)
     for at, reason, text in triples.bad:
-        source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
-        dead.append(Dead(source, f"its triple is malformed: {reason}", text))
+        source = int(keep[np.searchsorted(ends, at, "right")])
+        why = f"its triple is malformed: {reason}{rows.place(source)}"
+        dead.append(Dead(int(rows.offset[source]), why, text))
     return triples, Elements(
         keep=np.ones(triples.n, np.bool_),
         ts=times,
@@ -136,22 +140,38 @@ def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
 def _text(mapping: RowMapping) -> pl.Expr:
     """Returns the lines of a row; a triple with a missing value has none."""
     types = mapping.types()
-    space = pl.lit(" ")
     lines = []
     for s, p, o in mapping.triples:
-        s_, p_, o_ = (_write(term, types) for term in (s, p, o))
-        lines.append(pl.concat_str(*s_, space, *p_, space, *o_, pl.lit(" .\n")))
+        parts = [*s, Part(" "), *p, Part(" "), *o, Part(" .\n")]
+        pieces = (piece for part in parts for piece in _pieces(part, types.get(part.text, "")))
+        lines.append(pl.concat_str(*_merge_texts(pieces)))
     return pl.concat_str(*lines, ignore_nulls=True)
 
 
-def _write(term: Term, types: dict[str, str]) -> list[pl.Expr]:
-    return [_part(part, types.get(part.text, "")) for part in term]
+def _merge_texts(pieces: Iterable[str | pl.Expr]) -> Iterator[pl.Expr]:
+    """Yields the pieces of a line, neighbouring texts as one: a concatenation costs by piece."""
+    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        if is_text:
+            yield pl.lit("".join(map(str, group)))
+        else:
+            yield from (piece for piece in group if isinstance(piece, pl.Expr))
 
 
-def _part(part: Part, kind: str) -> pl.Expr:
+def _pieces(part: Part, kind: str) -> Iterator[str | pl.Expr]:
+    """Yields the pieces of a part: texts and values."""
     if part.how == "text":
-        return pl.lit(part.text)
+        yield part.text
+    elif part.how == "value":
+        yield from ('"', _value(part, kind), '"' if kind == "string" else f'"^^<{XSD}{kind}>')
+    else:
+        yield _value(part, kind)
+
+
+def _value(part: Part, kind: str) -> pl.Expr:
+    """Returns a value as its place writes it."""
     value = _lexical(part.text, kind)
+    if kind in ("integer", "boolean") and part.how != "blank":
+        return value  # nothing in it is escaped
     match part.how:
         # a blank keeps the IRI malformed, so that a value cannot inject triples
         case "whole":
@@ -160,11 +180,8 @@ def _part(part: Part, kind: str) -> pl.Expr:
             return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
         case "blank":
             return _map_(value, "[^A-Za-z0-9]", lambda text: "_" + text.encode().hex())
-        case "literal":
-            return _escape(value)
         case _:
-            tail = pl.lit('"' if kind == "string" else f'"^^<{XSD}{kind}>')
-            return pl.concat_str(pl.lit('"'), _escape(value), tail)
+            return _escape(value) if kind == "string" else value
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:
@@ -179,9 +196,14 @@ def _lexical(name: str, kind: str) -> pl.Expr:
 
 
 def _escape(value: pl.Expr) -> pl.Expr:
-    for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-        value = value.str.replace_all(raw, escape, literal=True)
-    return value
+    def escape_all(series: pl.Series) -> pl.Series:
+        if not series.str.contains(_ESCAPED).any():
+            return series
+        for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+            series = series.str.replace_all(raw, escape, literal=True)
+        return series
+
+    return value.map_batches(escape_all, return_dtype=pl.String)
 
 
 def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:

@@ -18,13 +18,16 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import IO
 
 import polars as pl
 
 from levada.connectors.config.column_names import number_names
+from levada.connectors.config.input_formats import JSON
+from levada.connectors.config.json_path import is_path
 from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.tables.nested_schema import nested_columns
 from levada.connectors.ingest.tables.row_event_times import field_times
 from levada.connectors.sources.decompression import DAMAGED, is_packed, open_
 from levada.connectors.sources.file_listing import list_files
@@ -35,6 +38,8 @@ from levada.core.frozen import frozen
 from levada.errors import MissingError, SourceError, UsageError
 
 HEAD, TAIL = 1 << 20, 1 << 18  # bytes
+LARGEST_DOCUMENT = 64 << 20  # bytes
+_BETWEEN = re.compile(r"[\s,]*")
 SEPARATORS = (",", ";", "\t", "|")
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%b %d %Y",
          "%d-%b-%Y", "%d/%b/%Y", "%Y-%m-%d", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")  # fmt: skip
@@ -56,7 +61,8 @@ _UNSAID = re.compile(r"[:;,]|^\s*$")  # names that schema= cannot express
 @frozen
 class InferredSchema:
     """The inferred schema. ``types``: every column, in order. ``time`` None: no column has times.
-    ``texts``: the first rows. ``notes``: sentences on uncertain facts.
+    ``texts``: the first rows. ``notes``: sentences on uncertain facts. ``paths``: those of columns
+    with another name.
     """
 
     format: str
@@ -67,6 +73,12 @@ class InferredSchema:
     separator: str = ","
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    paths: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def time_path(self) -> str:
+        """The path of the column of times."""
+        return self.paths.get(self.time or "", self.time or "")
 
     @property
     def schema(self) -> tuple[tuple[str, str], ...]:
@@ -74,7 +86,8 @@ class InferredSchema:
         return tuple(
             (name, kind)
             for name, kind in self.types.items()
-            if not _UNSAID.search(name) and not (name == self.time and kind == "string")
+            if (not _UNSAID.search(name) or is_path(name))
+            and not (name == self.time and kind == "string")
         )
 
 
@@ -98,7 +111,12 @@ def with_first_schema(config: StreamConfig, before: StreamConfig) -> StreamConfi
     """Returns a stream with the schema inferred at the first start; the user's options stay."""
     unsaid = {"time": "field:ts", "unit": "ms", "time_format": "", "separator": ","}
     undecided = [name for name, value in unsaid.items() if getattr(config, name) == value]
-    return replace(config, schema=before.schema, **{n: getattr(before, n) for n in undecided})
+    return replace(
+        config,
+        schema=before.schema,
+        paths=before.paths,
+        **{n: getattr(before, n) for n in undecided},
+    )
 
 
 def _apply_inferred(config: StreamConfig, inferred: InferredSchema) -> StreamConfig:
@@ -111,11 +129,15 @@ def _apply_inferred(config: StreamConfig, inferred: InferredSchema) -> StreamCon
             hint="Say time=field:NAME and time_format=FORMAT, or time=filename:REGEX.",
         )
     schema = tuple((n, "string" if n == config.sign else kind) for n, kind in schema)
-    settled = replace(config, schema=schema, separator=inferred.separator)
+    paths = tuple((name, path) for name, path in inferred.paths.items() if name in dict(schema))
+    settled = replace(config, schema=schema, paths=paths, separator=inferred.separator)
     if config.time_kind != "field":
         return settled
     return replace(
-        settled, time=f"field:{inferred.time}", unit=inferred.unit, time_format=inferred.time_format
+        settled,
+        time=f"field:{inferred.time_path}",
+        unit=inferred.unit,
+        time_format=inferred.time_format,
     )
 
 
@@ -135,8 +157,13 @@ def sniff(path: str, config: StreamConfig) -> InferredSchema:
     head, tail = _ends(path)
     if not head.strip():
         raise SourceError(f"The file {path} is empty: there is nothing to be seen of it.")
-    if config.format == "ndjson":
-        return _with_times(_of_json(path, head + tail), config)
+    if config.format in JSON:
+        records = (
+            _lines(path, head + tail)
+            if config.format == "ndjson"
+            else _document(path, config.steps is None)
+        )
+        return _with_times(_of_json(path, records, config), config)
     separator = config.separator if config.separator != "," else _separator(head)
     return _with_times(_of_csv(path, head, tail, separator), config)
 
@@ -236,27 +263,69 @@ def _check_header(path: str, names: Sequence[str]) -> None:
         )
 
 
-def _of_json(path: str, text: str) -> InferredSchema:
+def _lines(path: str, text: str) -> list[object]:
+    """Returns the objects of lines."""
     if spans_lines(text.encode()):
-        raise SourceError(f"The file {path} is {NOT_LINES}.")
-    objects: list[dict[str, object]] = []
+        raise SourceError(f"The file {path} is {NOT_LINES}.", hint="Say format=json.")
+    records: list[object] = []
     for line in text.split("\n"):
         try:
             value = json.loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict):
-            objects.append(value)
-    if not objects:
-        raise SourceError(f"The file {path} has no line that is a JSON object.")
-    names = list(dict.fromkeys(name for row in objects for name in row))
+        if isinstance(value, dict | list):
+            records.append(value)
+    return records
+
+
+def _document(path: str, by_element: bool) -> list[object]:
+    """Returns a document; ``by_element``: the first elements of one that is an array. Raises
+    ``SourceError``.
+    """
+    with open_(path) as file:
+        data = file.read(LARGEST_DOCUMENT + 1)
+    text = data.decode("utf-8-sig", "replace").strip()
+    if by_element and text.startswith("["):
+        return list(_elements(text[: HEAD + TAIL]))
+    if len(data) > LARGEST_DOCUMENT:
+        raise SourceError(
+            f"The file {path} has more than {LARGEST_DOCUMENT >> 20} MB: it is not examined.",
+            hint="Say the schema.",
+        )
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError) as error:
+        hint = "If it has an object on each line, say format=ndjson."
+        raise SourceError(f"The file {path} is not a JSON document: {error}.", hint=hint) from error
+
+
+def _elements(text: str) -> Iterator[object]:
+    """Yields the whole elements at the beginning of an array."""
+    at, decoder = 1, json.JSONDecoder()
+    while (next_ := _BETWEEN.match(text, at)) is not None:
+        try:
+            value, at = decoder.raw_decode(text, next_.end())
+        except (ValueError, RecursionError):
+            return
+        yield value
+
+
+def _of_json(path: str, records: list[object], config: StreamConfig) -> InferredSchema:
+    cells, paths, notes = nested_columns(records, config.steps)
+    if not cells:
+        what = "line that is a JSON object" if config.format == "ndjson" else "object"
+        where = f" at {config.iterator}" if config.iterator else ""
+        raise SourceError(f"The file {path} has no {what}{where}.")
     types = {
-        name: _json_type([row[name] for row in objects if row.get(name) is not None])
-        for name in names
+        name: _json_type([v for v in values if v is not None]) for name, values in cells.items()
     }
-    cells = {name: [_json_text(row.get(name)) for row in objects] for name in names}
-    texts = pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()))
-    return InferredSchema("ndjson", types, texts=texts, notes=tuple(_odd(texts, types)))
+    texts = pl.DataFrame(
+        {name: list(map(_json_text, values)) for name, values in cells.items()},
+        schema=dict.fromkeys(cells, pl.String()),
+    )
+    return InferredSchema(
+        config.format, types, texts=texts, notes=(*_odd(texts, types), *notes), paths=paths
+    )
 
 
 def _json_text(value: object) -> str | None:
@@ -314,7 +383,7 @@ def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
             yield f"The column {name} has no value in what was looked at: it is taken for a string."
         elif kind == "string" and has_commas:
             yield f"The column {name} has decimal commas: its values are strings, not numbers."
-        if _UNSAID.search(name):
+        if _UNSAID.search(name) and not is_path(name):
             said = f"The column {name}" if name.strip() else "A column without a name"
             yield f"{said} cannot be said in a schema: it is left out."
 

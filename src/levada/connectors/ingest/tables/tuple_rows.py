@@ -34,7 +34,7 @@ from levada.connectors.ingest.lateness import (
 )
 from levada.connectors.ingest.parse.message_batches import registry_or
 from levada.connectors.ingest.tables.csv_rows import RawRows, csv_rows
-from levada.connectors.ingest.tables.json_rows import NOT_JSON, json_rows
+from levada.connectors.ingest.tables.json_rows import NOT_JSON, document_rows, json_rows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit, value_shown
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
 from levada.connectors.sources.json_lines import NOT_LINES, spans_lines
@@ -82,8 +82,9 @@ class Rows:
             Dead(int(messages.offsets[k]), d.reason, d.text)
             for k, d in zip(dead.tolist(), rows.dead, strict=True)
         ]
-        rows.alone = 0
-        held = len(self.dead) + len(np.unique(np.concatenate([number, dead])))
+        filled = len(np.unique(np.concatenate([number, dead])))
+        rows.alone = len(number) + len(rows.dead) - filled  # several rows are one message
+        held = len(self.dead) + filled
         rows.blank = len(messages) - held
         if self.single and held < len(number) + len(rows.dead) + len(self.dead):
             rows = self._refuse(rows, number, dead)
@@ -101,6 +102,7 @@ class Rows:
         at = np.flatnonzero(is_first & ~is_dead[number])
         single_rows = rows.take(at)
         single_rows.dead = list(first_dead.values())
+        single_rows.alone = 0
         single_rows.wrong = dict.fromkeys(
             np.flatnonzero(count[number[at]] > 1).tolist(), SEVERAL_ROWS
         )
@@ -136,7 +138,7 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
         dead = _refuse_messages(data, messages, _zero_prefixed(data, messages), "")
         if not single:
             dead += _refuse_messages(data, messages, _over_lines(data, messages), NOT_LINES)
-        return Rows(messages, dead, single)
+        return Rows(messages, dead, single and not config.iterator)
     open_ = _open(data, messages, ord(chunk.separator))
     return Rows(messages, _refuse_messages(data, messages, open_, UNCLOSED_QUOTE), single)
 
@@ -348,7 +350,9 @@ def raw_rows(
         needed = [name for name in needed if name not in said] or [""]  # a table needs a column
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
-    return json_rows(chunk.data, needed, reference, config.time_field)
+    read = document_rows if config.format == "json" else json_rows
+    paths = dict(config.paths)
+    return read(chunk.data, needed or [""], reference, config.time_field, config.steps, paths=paths)
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:
@@ -358,7 +362,10 @@ def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> li
     return sorted(
         [
             *rows.dead,
-            *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items()),
+            *(
+                Dead(int(rows.offset[row]), why + rows.place(row), rows.text(row))
+                for row, why in fates.items()
+            ),
         ]
     )
 

@@ -51,7 +51,7 @@ from levada.language.cql.ast import (
     show_name,
 )
 from levada.language.translate.cql.expressions import cast
-from levada.language.translate.cql.scope import Columns, suggest_column
+from levada.language.translate.cql.scope import Columns, Scope, suggest_column
 from levada.language.translate.cql.select import Leaf, Named, SelectBlock, one_group
 from levada.plan.logical import nodes
 from levada.plan.logical.properties import Analysis
@@ -363,6 +363,7 @@ class Levels:
         )
 
     def _partition_column(self, column: Column, columns: Columns) -> str:
+        column = Scope([columns], self.text).resolve_path(column)
         if column.table not in (None, columns.alias) or column.name not in columns.declared:
             hint = suggest_column(column.name, columns.declared)
             message = f"{columns.alias} has no column {column.name}."

@@ -4,7 +4,9 @@ a column.
 There are three mappings, computed once for each query:
 
     Scope     word -> ColumnRef (table number, column) and its type; an external stream has the
-              column ``ts``, its event time in ms, unless its schema has one of that name
+              column ``ts``, its event time in ms, unless its schema has one of that name;
+              ``a.b`` is the column ``b`` of the table ``a`` if there is such a table, else the
+              nested column ``a.b``
     classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
               one variable
     names     ColumnRef -> variable name: the output name if the column is selected as it is, else
@@ -104,6 +106,7 @@ class Scope:
         """Returns the column of a word. Raises ``UnknownNameError``; ``QueryError`` if there are
         several.
         """
+        column = self.resolve_path(column)
         tables = (
             range(len(self.aliases))
             if column.table is None
@@ -148,6 +151,23 @@ class Scope:
             hint=f"For a text write '{text}', or say --dialect stream. As a column: "
             + suggest_column(column.name, known),
         )
+
+    def resolve_path(self, column: Column) -> Column:
+        """Returns a column with the nested name that its dots mean if no table has that alias.
+        Raises ``UnknownNameError`` if there is neither.
+        """
+        if column.table is None or column.table in self.aliases:
+            return column
+        name = f"{column.table}.{column.name}"
+        known = [each for i in range(len(self.aliases)) for each in self.columns(i)]
+        paths = [each for each in known if "." in each]
+        if name in paths:
+            return Column(None, name, column.span)
+        if paths:
+            message = f"There is neither a table {column.table} in From nor a column {name}."
+            hint = suggest_column(name, [*paths, *self.aliases])
+            raise UnknownNameError(message, span=column.span, text=self.text, hint=hint)
+        return column
 
     def table(self, alias: str, span: Span) -> int:
         """Returns the number of the table with this alias."""
@@ -242,7 +262,7 @@ def output_names(scope: Scope, items: list[Item]) -> list[str]:
             )
         aliases.update([item.alias] if item.alias else [])
     plain = Counter(
-        item.expression.name
+        scope.resolve(item.expression).name
         for item in items
         if isinstance(item.expression, Column) and not item.alias
     )

@@ -51,7 +51,7 @@ function showQueries(queries) {
     const speed = perSecond(rate(`q ${query.name}`, query.results || 0));
     const none = query.state === "suspended" || query.reason ? query.reason : "";
     say(button.children[1], query.state === "suspended" ? "suspended" : query.results ? speed : "no result");
-    say(button.children[2], none || (query.unmatched_patterns || [])[0] || `${countText(query.results || 0, "row")}${query.blocking_stream ? `, held back by ${query.blocking_stream}` : ""}`);
+    say(button.children[2], none || query.unmatched_patterns?.[0] || `${countText(query.results || 0, "row")}${query.blocking_stream ? `, held back by ${query.blocking_stream}` : ""}`);
     say(button.children[3], query.state === "suspended" ? "" : `next report ${next(query.next_report)}${taken(query)}`);
     if (list.children[i] !== item) list.insertBefore(item, list.children[i] || null);
   });

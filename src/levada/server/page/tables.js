@@ -5,8 +5,8 @@ const MOST = 200, MOST_TEXT = 240, AGAIN = 3000;
 
 export function showStreams(streams, { first, clock }, away) {
   const all = Object.entries(streams);
-  const missing = all.filter(([, s]) => s.missing_values).map(([name, s]) => `${name}: ${s.missing_values}`);
-  say(at("away"), [...away.map((a) => `${a.reason} Since ${time(a.since_ms)}.`), ...missing].slice(0, MOST).join("\n"));
+  const none = all.flatMap(([name, s]) => s.missing_values ? `${name}: ${s.missing_values}` : []);
+  say(at("away"), [...away.map((a) => `${a.reason} Since ${time(a.since_ms)}.`), ...none].slice(0, MOST).join("\n"));
   say(at("behind-what"), clock ? "behind the clock" : "behind the first");
   fill(at("streams"), all.slice(0, MOST).map(([name, s]) => ({
     key: name,

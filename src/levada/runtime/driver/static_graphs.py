@@ -18,15 +18,18 @@ import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xxhash
 
-from levada.checkpoint.leadership.commit_log import Leadership
 from levada.connectors.config.input_formats import QUADS
 from levada.connectors.ingest.static_files import StaticFile, check_sound, static_source
 from levada.core.checkpoint_files import create, sync_folder
 from levada.core.durable_files import hidden_name, make_folder, replace_file
 from levada.errors import SourceError, UsageError, near
+
+if TYPE_CHECKING:  # a check declares static data and keeps none
+    from levada.checkpoint.leadership.commit_log import Leadership
 
 LOOK = 0.2  # s between two looks at files that may change
 BLOCK = 1 << 20

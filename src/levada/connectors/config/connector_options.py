@@ -107,6 +107,28 @@ def _of_files(element: str, kind: str) -> tuple[tuple[bool, str, str], ...]:
     )
 
 
+def _of_folders(values: Mapping[str, Any], feed: str) -> tuple[tuple[bool, str, str], ...]:
+    """Returns the refusals of options that need an order; ``feed``: what the messages come by, ""
+    for a topic.
+    """
+    return (
+        (
+            "files" in values,
+            f"files= is for folders, and {feed} is one sequence."
+            if feed
+            else "files= is for folders; the partitions of a topic are read in parallel.",
+            "Leave files= out.",
+        ),
+        (
+            values.get("limit") is not None,
+            f"limit= is not there for {feed}."
+            if feed
+            else "limit= needs one order of the elements, which a topic does not have.",
+            "Leave limit= out.",
+        ),
+    )
+
+
 def _of_messages(
     values: Mapping[str, Any], element: str, kind: str
 ) -> tuple[tuple[bool, str, str], ...]:
@@ -157,20 +179,7 @@ def _of_messages(
             "a message may have several rows, and {row} has one number for a message.",
             "Say element=message, or use columns in place of {row} that tell the rows apart.",
         ),
-        (
-            "files" in values,
-            "files= is for folders; the partitions of a topic are read in parallel."
-            if listens is None
-            else f"files= is for folders, and {what} is one sequence.",
-            "Leave files= out.",
-        ),
-        (
-            values.get("limit") is not None,
-            f"limit= needs one order of the elements, which {what} does not have."
-            if listens is None
-            else f"limit= is not there for {what}.",
-            "Leave limit= out.",
-        ),
+        *_of_folders(values, "" if listens is None else what),
         (
             bool(values.get("closed")),
             "closed=element is not there for messages.",

@@ -20,6 +20,7 @@
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     │   ├── DamagedError            a file of it is missing, cut short or altered
     │   └── OvertakenError          another engine has taken it over                     exit 4
+    ├── UnmatchedError        a column or pattern matched nothing, with --strict         exit 6
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
          ├── LostTaskError        tasks, or their sent rows, are lost: the epoch runs again

@@ -72,7 +72,7 @@ def _plan(
     text: str, streams: Mapping[str, dict[str, str]], relations: tuple[str, ...] = ()
 ) -> list[str]:
     """Plans every query of a script; the outputs of each."""
-    script = parse_script(text)
+    script = parse_script(text, quoted_texts=True)
     facts = {
         n: StreamFacts(columns, sign="sign" if n in relations else "")
         for n, columns in streams.items()

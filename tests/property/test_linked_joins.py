@@ -177,7 +177,7 @@ def test_each_form_that_can_be_chosen_is_right() -> None:
 @examples(4)
 @given(
     st.one_of(chained(), keyless()), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths,
-    st.sampled_from(tuple(map(str, Sharing))),
+    st.sampled_from(tuple(Sharing)),
     st.sampled_from((("auto",), ("auto",), ("auto", "binary"))),
     st.sampled_from(("", "", "1MB,theta=4096")),
 )  # fmt: skip
@@ -197,7 +197,7 @@ def test_forms_that_are_chosen_do_not_show(
 @examples(5)
 @given(
     chained(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths,
-    st.sampled_from(tuple(map(str, Sharing))),
+    st.sampled_from(tuple(Sharing)),
     st.sampled_from((("replicated",), ("replicated",), ("replicated", "binary"))),
     st.sampled_from(("", "", "1MB,theta=4096")),
     st.sampled_from(("", "", "1d")),

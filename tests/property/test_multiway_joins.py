@@ -43,7 +43,7 @@ starts = st.lists(
     st.tuples(st.integers(2, 9), st.none() | st.integers(1, 4)), min_size=1, max_size=3
 )
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
-modes = st.sampled_from(tuple(map(str, Sharing)))
+modes = st.sampled_from(tuple(Sharing))
 forms = st.sampled_from((("multiway",), ("multiway",), ("multiway", "binary"), ("auto",)))
 
 

@@ -117,7 +117,10 @@ WORDS: dict[str, str | int | None] = {
 }
 WORDS |= {"a comma": ",", "1,000,000": 1_000_000}
 SENTENCES = {"the file extension; required for messages", "`column`; tuples `field:ts`"}
-SENTENCES |= {"`line`; documents: `document`; messages: `message`", "required for CSV and NDJSON"}
+SENTENCES |= {
+    "`line`; documents: `document`; messages: `message`",
+    "required for CSV, NDJSON and JSON",
+}
 SENTENCES |= {"no TLS; the system's authorities"}
 
 

@@ -8,7 +8,7 @@ share a range. An incomplete file has no footer yet: it is skipped until it can 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any
 
@@ -87,12 +87,13 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
         for i in range(file.metadata.num_row_groups):
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
         groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
-        needed = list(_find_needed(config))
-        columns = [_column_read(file.schema_arrow, name) for name in needed]
-        table = file.read_row_groups(
-            groups, columns=list(dict.fromkeys(columns)), use_threads=False
-        )
-        table = pa.table({name: _select(table, name) for name in needed})
+        needed, flat = _find_needed(config), {*file.schema_arrow.names}
+        if flat.issuperset(needed):
+            table = file.read_row_groups(groups, columns=[*needed], use_threads=False)
+        else:
+            columns = dict.fromkeys([_column_read(flat, name) for name in needed])
+            table = file.read_row_groups(groups, columns=[*columns], use_threads=False)
+            table = pa.table({name: _select(table, name) for name in needed})
         first = start - edges[groups[0]]
         if table.num_rows < first + stop - start:
             raise FileFault(
@@ -133,8 +134,8 @@ def _type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
     """Returns the type of a column, or of the field of structs that it is a path to; None if there
     is none.
     """
-    if name in schema.names:
-        return schema.field(name).type if schema.names.count(name) == 1 else pa.null()
+    if places := schema.get_all_field_indices(name):
+        return schema.types[places[0]] if places[1:] == [] else pa.null()
     first, *inner = struct_fields(name) or ("",)
     if schema.names.count(first) != 1:
         return None
@@ -146,9 +147,9 @@ def _type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
     return kind
 
 
-def _column_read(schema: pa.Schema, name: str) -> str:
-    """Returns the column of the file that contains a column."""
-    return name if name in schema.names else (struct_fields(name) or (name,))[0]
+def _column_read(flat: Set[str], name: str) -> str:
+    """Returns the column of a file with these columns that contains a column."""
+    return name if name in flat else (struct_fields(name) or (name,))[0]
 
 
 def _select(table: pa.Table, name: str) -> pa.ChunkedArray:

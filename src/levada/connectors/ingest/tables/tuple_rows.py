@@ -223,6 +223,7 @@ _ARTICLES = {
     "string": "a string",
 }
 SIGNS = ("+", "-")
+_UNBOUND = int(Kind.UNBOUND)
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -241,8 +242,8 @@ class TupleColumn:
     @property
     def is_empty(self) -> bool:
         """Whether there are rows, and none has a value."""
-        first = self.kind[:1] == Kind.UNBOUND  # most columns have a value at once
-        return bool(first.any()) and bool((self.kind == Kind.UNBOUND).all())
+        kinds = self.kind  # most columns have a value at once
+        return bool(kinds.size and kinds[0] == _UNBOUND and (kinds == _UNBOUND).all())
 
     def facet(self, name: str) -> npt.NDArray[Any]:
         """Returns the facet k, d, m or c as an array."""

@@ -32,6 +32,7 @@ def wide(browser: Any, width: int = 1280) -> Any:
     return page
 
 
+@pytest.mark.long
 def test_a_query_is_written_and_its_rows_come(
     run: Run, serve: Callable[..., httpx.Client], browser: Any, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ def test_streams_outputs_and_letters(opened: Any, run: Run) -> None:
             assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.long
 def test_a_stream_whose_source_is_away(run: Run, browser: Any, tmp_path: Path) -> None:
     """Its source is another server, which goes and comes again."""
     run.engine.register(GRAPHS, name="made")
@@ -203,6 +205,7 @@ def test_what_comes_from_data_is_text(opened: Any, run: Run) -> None:
     assert "\u202e" not in opened.locator("body").inner_text()
 
 
+@pytest.mark.long
 def test_the_policy_holds(opened: Any) -> None:
     ran = """() => {
         const script = document.createElement("script"), div = document.createElement("div");

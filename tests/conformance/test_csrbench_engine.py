@@ -88,6 +88,7 @@ def test_engine_says_what_the_reference_says(
     assert same(judged(number, policy), found.get(f"{spelling}-{number}-{policy}", [])) is None
 
 
+@pytest.mark.long
 @spelled
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("number", [1, 2, 4])

@@ -38,6 +38,7 @@ def found(partitions: int, rows: int) -> dict[str, list[Report]]:
     return said(CASE, epoch_rows=rows, partitions=partitions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [query.name for query in CASE.queries])
 def test_it_says_what_the_reference_says(name: str) -> None:
     expected = judged()[name]

@@ -129,6 +129,7 @@ def damage(seed: int, name: str, ck: Path) -> str:
     return ", ".join(done)
 
 
+@pytest.mark.long
 def test_damaged_checkpoints(made: Path, tmp_path: Path, seed: int) -> None:
     right_root = copied(made, tmp_path / "right")
     run(made, right_root)

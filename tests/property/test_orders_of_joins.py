@@ -98,6 +98,7 @@ def judge(forced: bool) -> tuple[dict[str, Counter[str]], int]:
     return shared, others
 
 
+@pytest.mark.long
 def test_orders_by_lot_say_what_each_query_says_alone() -> None:
     shared, others = judge(forced=True)
     assert others > 0

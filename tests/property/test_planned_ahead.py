@@ -439,6 +439,7 @@ class Asker:
             self.answer = None
 
 
+@pytest.mark.long
 def test_queries_planned_ahead_report_what_is_due(
     tmp_path: Path, random_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

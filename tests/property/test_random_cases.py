@@ -112,6 +112,7 @@ def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.D
     in_mid_stream(case, data, gone=False)
 
 
+@pytest.mark.long
 @examples(8)
 @given(both, st.data(), st.sampled_from((1, 512)), st.sampled_from((0, 4)))
 def test_queries_that_are_gone_do_not_show(

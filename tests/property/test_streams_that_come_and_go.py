@@ -283,6 +283,7 @@ class World:
         return sum(map(len, self.sink.reports.values()))
 
 
+@pytest.mark.long
 def test_queries_say_what_the_reference_says(tmp_path: Path, random_seed: int) -> None:
     reports = died = came = 0
     for case in range(CASES):

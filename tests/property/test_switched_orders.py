@@ -84,6 +84,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]) -> None:
     shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
 

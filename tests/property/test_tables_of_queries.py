@@ -154,6 +154,7 @@ def _places(columns: Sequence[str], row: Mapping[str, Any]) -> list[int]:
     return [list(row).index(column) for column in columns]
 
 
+@pytest.mark.long
 @settings(max_examples=TABLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_a_row_says_what_its_text_says(case: Case) -> None:

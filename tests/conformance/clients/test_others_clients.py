@@ -130,6 +130,7 @@ def made(client: httpx.Client, run: Run, elements: int) -> None:
     until(lambda: (last_report(client, "made") or 0) >= 500 * (elements + 9) // 1000 * 1000)
 
 
+@pytest.mark.long
 def test_comunica(client: httpx.Client, run: Run) -> None:
     folder = packages("@comunica/query-sparql@4.5.0")
     made(client, run, 8)

@@ -112,6 +112,7 @@ def test_kafka(demo: Path, wanted: dict[str, Reports], broker: Broker) -> None:
         assert reports(made, counts(wanted)) == wanted
 
 
+@pytest.mark.long
 def test_mqtt(demo: Path, wanted: dict[str, Reports], tmp_path: Path) -> None:
     broker = Mqtt(tmp_path / "mqtt")
     try:

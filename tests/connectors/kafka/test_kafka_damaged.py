@@ -86,6 +86,7 @@ def break_magic(batch: bytearray) -> None:
     batch[16] = 77
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [break_size, break_magic])
 def test_a_batch_that_the_broker_cannot_read_does_not_end_the_engine(
     broker: Broker, how: Damage

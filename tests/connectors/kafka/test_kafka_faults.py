@@ -78,6 +78,7 @@ def test_a_fault_at_each_request_of_an_output_leaves_each_report_once(
     assert same(by_files(tmp_path / "files", path), read_ndjson(found)["q"]) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
     proxied: tuple[Broker, FaultProxy], monkeypatch: pytest.MonkeyPatch, fault: str

@@ -183,6 +183,7 @@ def test_the_same_bytes_as_librdkafka(broker: Broker, codec: str, random_seed: i
             assert wanted or isolation == "read_committed"
 
 
+@pytest.mark.long
 def test_a_compacted_topic(broker: Broker, random_seed: int) -> None:
     draw = random.Random(random_seed)
     topic = next(NAMES)
@@ -292,6 +293,7 @@ def certificates(folder: Path) -> None:
     (folder / "store.pem").write_text(store)
 
 
+@pytest.mark.long
 def test_every_way_to_log_in(broker: Broker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = next(NAMES)
     broker.topic(topic)

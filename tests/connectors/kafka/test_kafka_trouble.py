@@ -114,6 +114,7 @@ def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
         assert next(asked.results()).time == 2000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.LEADER_NOT_AVAILABLE])
 def test_a_broker_that_is_not_ready_is_asked_again(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, code: int

@@ -55,6 +55,7 @@ def logged(root: Path) -> int:
     return sum(numbers_of(max(names))) if names else 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["received", "logged", "acknowledged"])
 def test_no_message_is_lost_by_a_kill(broker: Broker, tmp_path: Path, point: str) -> None:
     topic = f"killed/{point}"

@@ -130,6 +130,7 @@ def reports(root: Path) -> Any:
     return read_ndjson(line for name in sorted(files) for line in files[name].splitlines())
 
 
+@pytest.mark.long
 def test_killed_before_any_change_and_restored_on_an_empty_folder(
     tmp_path: Path, place: str, fate: Fate, random_seed: int
 ) -> None:

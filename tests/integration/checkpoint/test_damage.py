@@ -154,6 +154,7 @@ def test_every_bit_of_the_facts_is_told_by_an_engine(copy: Path) -> None:
         flip(path, bit)
 
 
+@pytest.mark.long
 def test_a_bit_of_each_byte_of_an_intention_is_told_by_the_loop(
     copy: Path, random_seed: int
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_frame_is_checked_when_it_is_asked_for(copy: Path) -> None:
         frames[last]
 
 
+@pytest.mark.long
 def test_bits_of_any_file_do_not_change_what_an_engine_says(
     made: Path, tmp_path: Path, random_seed: int
 ) -> None:

@@ -183,6 +183,7 @@ def test_other_options(tmp_path: Path, capfd: pytest.CaptureFixture[str], more: 
     assert faults(sorted(combined), tmp_path, capfd) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs", [BESIDE, pytest.param(BESIDE_MORE, marks=LONG)])
 def test_an_option_in_an_app_file_and_another_at_its_side(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], pairs: list[tuple[str, str]]

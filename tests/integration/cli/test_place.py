@@ -43,6 +43,7 @@ def test_json_is_all_that_is_on_standard_output(graph: Path) -> None:
     assert told["placers"]["refined"]["rsd"] <= told["bound"] + 1e-9 and told["bound"] > 1
 
 
+@pytest.mark.long
 def test_a_table_and_a_placement(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["place", "g.json", "--machines", "3", "--bound", "1%", "--out", "p.json"]) == 0
     shown = capsys.readouterr().out

@@ -174,6 +174,7 @@ def pipe(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.long
 def test_a_pipe_has_every_dialect_and_every_command(folder: Path) -> None:
     said = f"""
 \\stream trips=trips.csv,schema=k:integer;v:double

@@ -46,6 +46,7 @@ def above(engine: Engine) -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["exact", "relax"])
 def test_they_become_one_and_say_what_they_say_alone(tmp_path: Path, mode: str) -> None:
     sink, path, counts = MemorySink(), tmp_path / "s.nt", []

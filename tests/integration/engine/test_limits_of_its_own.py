@@ -92,6 +92,7 @@ def test_who_asks_for_the_same_goes_on(
     assert list(read_status(root).suspended_queries) == ["mine"], "it lasts"
 
 
+@pytest.mark.long
 def test_random_limits(tmp_path: Path, random_seed: int) -> None:
     """Each query is suspended if a report of it has more than it may have, and no other is."""
     draw = random.Random(random_seed)

@@ -397,6 +397,7 @@ def test_group_concat(name: str) -> None:
     check_everywhere(*CONCATENATED[name], s=ELEMENTS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_parts_per_report(name: str) -> None:
     check_everywhere(*SNAPSHOTS[name], s=ELEMENTS)

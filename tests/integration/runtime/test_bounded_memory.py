@@ -90,6 +90,7 @@ def test_results_are_the_same_and_epochs_smaller(
         assert len(set(files)) > 10, "and written piece by piece"
 
 
+@pytest.mark.long
 def test_a_report_that_is_too_large_is_a_sentence(streams: Path, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"A task would hold .* --memory") as caught:
         run(streams, tmp_path / "c", WHOLE, "600KB,theta=5KB")

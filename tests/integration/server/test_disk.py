@@ -126,6 +126,7 @@ def filled(place: Path) -> Iterator[None]:
         (place / "filler").unlink()
 
 
+@pytest.mark.long
 def test_a_server_whose_files_may_not_grow_tells_a_client_to_come_again(tmp_path: Path) -> None:
     """The limit of a process in place of a disk's: it takes no root."""
     (tmp_path / "g.ttl").write_text("<http://e/a> <http://e/p> 1 .")

@@ -139,6 +139,7 @@ def test_a_check_that_takes_too_long_is_ended(run: Run) -> None:
         assert check(slow).json()["ok"]
 
 
+@pytest.mark.long
 def test_a_check_that_takes_too_much_memory_is_ended(run: Run) -> None:
     with clients(run, "large", check_memory=1 << 20) as (large,):
         refusal = check(large, LONG_TEXT)

@@ -65,6 +65,7 @@ def test_queries_and_streams(run: Run) -> None:
         assert put(few, "d").status_code == 201
 
 
+@pytest.mark.long
 def test_of_those_that_come_at_once_as_many_as_there_may_be(run: Run) -> None:
     with asking(run, few="queries=2") as clients, ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda k: put(clients["few"], f"q{k}"), range(6)))

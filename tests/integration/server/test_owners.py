@@ -124,6 +124,7 @@ def test_a_right_lasts_with_its_query(tmp_path: Path, tokens: dict[str, str]) ->
         assert client.delete("/streams/s").status_code == 200
 
 
+@pytest.mark.long
 def test_a_suspended_query_is_its_owners_until_it_is_dropped(
     tmp_path: Path, tokens: dict[str, str]
 ) -> None:
@@ -156,6 +157,7 @@ def test_what_the_program_gives_is_the_programs(tmp_path: Path, tokens: dict[str
             assert client.delete("/queries/q").status_code == 403
 
 
+@pytest.mark.long
 def test_a_query_that_a_start_cannot_run_gives_no_right(
     tmp_path: Path, tokens: dict[str, str]
 ) -> None:

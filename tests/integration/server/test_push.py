@@ -88,6 +88,7 @@ def test_rows_of_a_table(client: httpx.Client) -> None:
     until(partial(read, client, "k", 4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stream", "bad", "at", "said"),
     [
@@ -355,6 +356,7 @@ def arrivals(tmp_path: Path) -> Iterator[httpx.Client]:
 COUNTS = list(zip(DOCUMENTS, (2, 2, 2, 3, 3, 1, 1), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("media", "count"), COUNTS)
 def test_documents_are_pushed_where_times_are_elsewhere(
     arrivals: httpx.Client, media: str, count: int
@@ -428,6 +430,7 @@ def test_a_document_of_another_encoding_is_refused(client: httpx.Client, encodin
     assert found.json()["detail"].startswith("The body cannot be read: ")
 
 
+@pytest.mark.long
 def test_a_result_that_a_format_cannot_hold_is_not_acceptable(client: httpx.Client) -> None:
     text = """PREFIX : <http://e/> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
     CONSTRUCT { ?a :p ?o } FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]

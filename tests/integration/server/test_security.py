@@ -519,6 +519,7 @@ def test_reports_in_one_answer_are_bounded_by_bytes(serve: Callable[..., httpx.C
     assert ids == [1000, 2000, 3000, 4000]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path",
     [

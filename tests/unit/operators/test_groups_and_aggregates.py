@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,7 @@ def close(a: Fraction, b: Fraction) -> bool:
     return abs(a - b) <= Fraction(1, 10**18)
 
 
+@pytest.mark.long
 @given(rows, cuts)
 def test_panes_add_up_to_the_values_of_each_report(
     seen: list[tuple[int, str, str]], at: set[int]

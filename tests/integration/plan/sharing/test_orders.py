@@ -200,6 +200,7 @@ def shapes_of_ten(engine: Engine) -> None:
     engine.register_all([QueryRequest(text, f"q{i}") for i, text in enumerate(texts)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "most"), [("exact", 210), ("relax", 21), ("off", 400)])
 def test_rows_of_a_template_that_differ_in_shape_and_constant(
     mode: str, most: int, tmp_path: Path

@@ -128,6 +128,7 @@ def test_killed_again_and_again(tmp_path: Path, fate: Any) -> None:
     assert published(tmp_path) == published(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_killed_while_results_are_held_back_for_fuller_files(tmp_path: Path, fate: Any) -> None:
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path / "plain", rows=8)

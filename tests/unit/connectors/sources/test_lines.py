@@ -338,6 +338,7 @@ def known_slot(label: str) -> int:
     return ((hashed ^ (hashed >> 32)) >> 1) % 1024
 
 
+@pytest.mark.long
 def test_labels_with_near_slots_by_a_known_hash_are_spread_over_the_table() -> None:
     chosen = [label for i in range(40_000) if known_slot(label := f"_:x{i}") < 16][:400]
     ends = np.cumsum([len(label) + 1 for label in chosen]) - 1

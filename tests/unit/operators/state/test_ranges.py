@@ -33,6 +33,7 @@ def expire(rows: dict[int, int], gone: list[int]) -> dict[int, int]:
     return {key: n for i, (key, n) in enumerate(rows.items()) if i not in gone}
 
 
+@pytest.mark.long
 @given(keys, st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
 def test_each_key_is_in_one_leaf_and_leaves_are_as_large_as_they_may_be(
     inserted: list[int], gone: list[int], theta: int

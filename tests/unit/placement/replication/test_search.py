@@ -89,6 +89,7 @@ def test_without_best_fit_and_compression_the_answer_is_the_best_of_all(
         assert found.counts.sum(axis=1).tolist() == replication.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", sorted(MODELS))
 @settings(max_examples=60)
 @drawn(seed=SEEDS)
@@ -178,6 +179,7 @@ def test_a_search_is_never_worse_than_its_rivals_or_its_start(seed: int) -> None
     assert not evaluate_plan(model, given, start).better(evaluate_plan(model, given, refined)), seed
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @drawn(seed=SEEDS, moves=st.integers(0, 4))
 def test_a_move_budget_is_kept(seed: int, moves: int) -> None:
@@ -190,6 +192,7 @@ def test_a_move_budget_is_kept(seed: int, moves: int) -> None:
     assert np.maximum(found - start, 0).sum() <= moves, seed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["by", "to"])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_scaling_grows_until_nothing_is_over_supplied_or_no_core_is_left(model: str, step) -> None:  # type: ignore[no-untyped-def]

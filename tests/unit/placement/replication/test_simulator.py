@@ -37,6 +37,7 @@ def test_the_slowest_of_a_chain_bounds_it() -> None:
     )
 
 
+@pytest.mark.long
 def test_in_turn_a_slow_consumer_holds_up_all_and_least_full_goes_round_it() -> None:
     fan = Graph("f", [Operator("a", 10), Operator("b", 100)], [Stream("a", "b")])
     given = problem(fan, machine(np.array([[0.0, 900.0], [900.0, 0.0]]), 4))

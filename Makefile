@@ -19,6 +19,8 @@ SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
 # $(call asked,CASES,24): the value that you set, or 24, a size for `make long`
 asked    = $(if $(filter-out file,$(origin $(1))),$($(1)),$(2))
+# what is set for `make long`: without it random tests that are long have the sizes that they name
+cases    = $(if $(filter-out file,$(origin CASES)),LEVADA_CASES=$(CASES))
 RANDOM  := $(wildcard $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)) tests/oracle
 DRAWN   := $(shell grep -l '@examples' tests/property/*.py)
 HAND_MADE := $(wildcard tests/integration/queries/test_hand_made_*.py)
@@ -57,7 +59,7 @@ counts: setup  ## lower budgets in tests/counts where epochs do less
 	@$(PY) tests/counts/test_budgets.py
 
 long: setup  ## all long tests; CASES, KILLS, FUZZ and SOAK enlarge it; EIGHTH=3 chooses an eighth
-	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_KILLS=$(call asked,KILLS,2) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) -m long
+	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_KILLS=$(call asked,KILLS,2) $(call cases) $(PYTEST) -m long
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_CASES=$(call asked,CASES,24) $(PYTEST) $(sort $(HAND_MADE) $(RANDOM) $(DRAWN))
 	@LEVADA_EIGHTH=$(EIGHTH) LEVADA_FUZZ=$(call asked,FUZZ,10000) $(PYTEST) tests/fuzz --timeout 7200
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def place(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> st
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LEVADA_CHECKPOINTS", str(tmp_path / "work"))
-    return f"s3://{BUCKET}/{tmp_path.name}"
+    return f"s3://{BUCKET}/{uuid.uuid4()}"  # a later test may have the same folder
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_a_store_that_never_answers(tmp_path: Path, server: Moto, request_kind: 
     (folder := tmp_path / "work").mkdir()
     environ = {**os.environ, **server.environ(), "LEVADA_CHECKPOINTS": str(folder)}
     port = int(server.url.rpartition(":")[2])
-    checkpoint = f"s3://{BUCKET}/{tmp_path.name}"
+    checkpoint = f"s3://{BUCKET}/{uuid.uuid4()}"  # a later test may have the same folder
     command = [
         sys.executable, "-m", "levada", "run", "sum.rq", "--stream", f"{S}=s.nt", "--once",
         "--master", "none", "--epoch-rows", "5", "--epoch", "0", "--no-progress",

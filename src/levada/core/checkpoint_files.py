@@ -92,7 +92,7 @@ def _change(path: str, mode: int) -> None:
 # The facts that are fixed for a checkpoint, in its file ``levada.json``.
 
 
-FORMAT = 26
+FORMAT = 27
 _UPGRADE = (
     "Install the version that wrote it and run it with --once, which publishes all results. "
     "Then start this version with an empty folder: docs/upgrade.md."

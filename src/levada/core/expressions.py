@@ -195,6 +195,21 @@ def calls(expression: Expression, functions: Collection[Function]) -> bool:
             return False
 
 
+def requires_values(condition: Expression) -> bool:
+    """Whether a condition only requires variables to be bound, as CQL does of columns.
+
+    >>> requires_values(Call(Function.BOUND, (Var("x"),)))
+    True
+    """
+    match condition:
+        case Call(Function.BOUND):
+            return True
+        case Call(Function.AND, args):
+            return all(map(requires_values, args))
+        case _:
+            return False
+
+
 def show(expression: Expression) -> str:
     """The stable text form of an expression.
 

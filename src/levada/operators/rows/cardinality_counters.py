@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from levada.core.array_types import Bools, Ints, Longs
+from levada.core.expressions import requires_values
 from levada.core.frame import Frame
 from levada.core.frozen import frozen
 from levada.core.member_columns import count_rows
@@ -37,6 +38,12 @@ class Joining:
             below = {i for n in joins for i in plan.nodes[n].inputs}
             arrangements = {n for n in below if isinstance(plan.nodes[n].step, s.Arrange)}
             below |= {i for n in arrangements for i in plan.nodes[n].inputs}
+            waiting = list(below)
+            while waiting:  # the rows of a part are counted before those with a NULL go
+                node = plan.nodes[waiting.pop()]
+                if isinstance(node.step, s.Filter) and requires_values(node.step.condition):
+                    waiting += node.inputs
+                    below |= {*node.inputs}
             timed = {n for n in joins | below if plan.nodes[n].layout.windows}
             plan.facts[Joining] = Joining(frozenset(timed))
         joining: Joining = plan.facts[Joining]

@@ -369,7 +369,7 @@ def _may_outlast_picks(node: PlanNode[s.Join]) -> bool:
     """Whether the windows of a relaxed join can hide rows that no window of its picks hides:
     several windows together do, and so does a window that nothing leaves.
     """
-    return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
+    return len(node.layout.windows) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
 def _weight(joined: _JoinedRows, side: int) -> npt.NDArray[np.int8]:

@@ -286,15 +286,15 @@ class Steps:
             step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
             return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         pairs = tuple([(left, right) for left, right in windows])
-        raw, sign, relaxed, at = spec.raw, spec.negative, spec.relaxed, spec.places
+        raw, sign, relaxed = spec.raw, spec.negative, spec.relaxed
         for i, rows in enumerate(op.inputs):
             if isinstance(rows.spec, p.Arrange):
                 sides, out, fills = arranged_sides(rows.spec.keys, names, ins, i)
                 streams = isinstance(rows.spec, p.ArrangeStream)
                 made = s.StreamJoin if streams else s.ArrangedJoin
-                return made(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
+                return made(*sides, out, fills, pairs, raw, sign, relaxed, i)
         sides, out, fills = key_sides(spec.keys, names, ins)
-        return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
+        return s.Join(*sides, out, fills, pairs, raw, sign, relaxed)
 
     def _report_step(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

@@ -154,7 +154,7 @@ class Join(Traits):
 
     It has the source (side, slot) of each output slot, and shared slots that may be unbound.
     ``negative``: pairs have the negated weight. ``relaxed``: its rows are those that any pick above
-    wants, and its windows are those of the picks; ``places``: positions of its windows among them.
+    wants, and its windows are those of the picks.
     """
 
     left: tuple[int, ...]
@@ -166,7 +166,6 @@ class Join(Traits):
     raw: tuple[bool, bool]
     negative: bool = False
     relaxed: bool = False
-    places: tuple[int, ...] = ()
 
     def row_windows(self, i: int, width: int) -> Places:
         """Returns the windows of the side."""

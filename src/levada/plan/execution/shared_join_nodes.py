@@ -76,13 +76,13 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
     """Yields the relaxed joins and sets below picks, and the arrangements of their sides."""
     members = np.flatnonzero(pick.alive)
     every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
-    way: tuple[int, ...] = (0,)
-    waiting = [(way, *_follow_input(plan, pick, 0, members, every))]
+    side = Side(every, (0,), tuple(range(len(pick.input_layouts[0].windows))))
+    waiting = [(side, *_follow_input(plan, pick, 0, members, every))]
     while waiting:
-        way, node, node_members, slots = waiting.pop()
+        (_, way, places, _), node, node_members, slots = waiting.pop()
         if (join := node.as_step(s.Join)) is not None and join.step.relaxed:
-            sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
-            yield SharedJoinNode(pick, node.id, members, node_members, sides, join.step.places)
+            sides = tuple([_side(plan, join, Side(slots, way, places), i) for i in (0, 1)])
+            yield SharedJoinNode(pick, node.id, members, node_members, sides, places)
             for i, side in enumerate(sides):
                 below, there, known = _follow_input(plan, node, i, node_members, side.slots)
                 if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
@@ -93,19 +93,20 @@ def find_shared_joins(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[SharedJoin
                         pick, below.id, members, there, (common, here), side.places
                     )
                     below, there, known = _follow_input(plan, below, 0, there, known)
-                waiting.append((side.way, below, there, known))
+                waiting.append((side, below, there, known))
         elif (made := node.as_step(s.Occur)) is not None and made.step.relaxed:
-            side = Side(slots, (*way, 0), made.step.places)
-            yield SharedJoinNode(pick, node.id, members, node_members, (side,), side.places)
+            side = Side(slots, (*way, 0), places)
+            yield SharedJoinNode(pick, node.id, members, node_members, (side,), places)
         elif isinstance(node.step, s.Report):  # picks read its rows
-            yield SharedJoinNode(
-                pick, node.id, members, node_members, (Side(slots, (*way, 0)),), ()
-            )
-            waiting.append(((*way, 0), *_follow_input(plan, node, 0, node_members, slots)))
+            side = Side(slots, (*way, 0))
+            yield SharedJoinNode(pick, node.id, members, node_members, (side,), ())
+            side = side._replace(places=tuple(range(len(node.input_layouts[0].windows))))
+            waiting.append((side, *_follow_input(plan, node, 0, node_members, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
             shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
-            waiting.append(((*way, 0), *_follow_input(plan, node, 0, node_members, shown)))
+            side = Side(shown, (*way, 0), places)
+            waiting.append((side, *_follow_input(plan, node, 0, node_members, shown)))
 
 
 def _follow_input(
@@ -121,13 +122,11 @@ def _follow_input(
     return below, node.members.inputs[i][members].astype(np.int64), there
 
 
-def _side(
-    plan: Plan, join: PlanNode[s.Join], slots: Slots, i: int, way: tuple[int, ...]
-) -> Side:  # fmt: skip
-    """Returns an input of a join with these slots of its rows."""
+def _side(plan: Plan, join: PlanNode[s.Join], rows: Side, i: int) -> Side:
+    """Returns an input of a join with the slots, the way and the places of its rows."""
     step, width = join.step, len(join.input_layouts[i].windows)
-    places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
-    return Side(_input_slots(step, slots, i), (*way, i), places, is_alone(plan, join, i))
+    places = tuple([rows.places[w] for w in step.row_windows(i, width) or ()])
+    return Side(_input_slots(step, rows.slots, i), (*rows.way, i), places, is_alone(plan, join, i))
 
 
 def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:

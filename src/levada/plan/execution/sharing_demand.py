@@ -105,12 +105,11 @@ class SharingDemand:
         node = self.plan.nodes[pick]
         (below,) = node.inputs
         joins = {*node.members.inputs[0][node.alive].tolist()}
-        step = self.plan.nodes[below].step
-        if not isinstance(step, s.Join):  # the GROUP BYs above decide when rows count
+        rows = self.plan.nodes[below]
+        if not isinstance(rows.step, s.Join):  # the GROUP BYs above decide when rows count
             return False
-        return any(
-            len(self.windows(below, join, j)) > 1 for join in joins for j in range(len(step.places))
-        )
+        each = range(len(rows.layout.windows))
+        return any(len(self.windows(below, join, j)) > 1 for join in joins for j in each)
 
     def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
         """Returns the windows that the picks above a relaxed join have for one of its windows."""

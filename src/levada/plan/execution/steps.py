@@ -153,11 +153,10 @@ class Union(Traits):
 class Occur(OwnWindows):
     """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows.
 
-    ``relaxed``: picks share it like a join; ``windows`` and ``places`` are as there.
+    ``relaxed``: picks share it like a join; ``windows`` is as there.
     """
 
     windows: ClassVar[tuple[tuple[int], ...]] = ((0,),)
-    places: ClassVar[tuple[int, ...]] = (0,)
     wide: bool = False
     relaxed: bool = False
 

@@ -13,6 +13,7 @@ joined greedily, with units as parts. Each order gives the same rows with the sa
 from __future__ import annotations
 
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
@@ -23,7 +24,7 @@ from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.plan.execution.joins import JoinForm
 from levada.plan.physical import operators as p
-from levada.plan.physical.build import filter_, join
+from levada.plan.physical.build import filter_, join, require
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 
@@ -43,13 +44,15 @@ class Conjunction:
     """Joined parts, each with the filters of its variables.
 
     ``conditions``: conditions on several parts. ``tree``: the join order. ``joined``: the rows of
-    each sub-tree, empty for more than ``MAX_ORDERED_PARTS`` parts.
+    each sub-tree, empty for more than ``MAX_ORDERED_PARTS`` parts. ``equal``: the tuple columns by
+    which parts are joined; a row in which one is NULL joins with nothing.
     """
 
     parts: tuple[Op, ...]
     conditions: tuple[Expression, ...]
     tree: Tree
     joined: Mapping[Tree, Op]
+    equal: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -68,14 +71,22 @@ def join_all(
     conjuncts: Sequence[Expression] = (),
     joins: JoinStrategyRequest | None = None,
     orders: Orders | None = None,
+    *,
+    tuples: bool = False,
 ) -> Op:
     """Joins all parts and applies each filter as soon as its variables are bound.
 
     Parts are joined two at a time, except those that the form of ``joins`` combines first (None:
     all two at a time). ``orders``: the requested order; the order that results is appended to it.
+    ``tuples``: the shared variables are columns of tuples, in which a NULL equals nothing. Rows
+    with a NULL are dropped right before the join that reads it, so that the part itself is the
+    same for queries that join it by other columns.
     """
     pending = list(conjuncts)
-    parts = [_filter_rows(part, pending, parts) for part in parts]
+    equal = _shared_variables(parts) if tuples else frozenset[str]()
+    if joins is not None:
+        parts, equal = [require(part, sorted(equal)) for part in parts], frozenset()
+    parts = [_filter_rows(part, pending, parts, equal) for part in parts]
     if joins is not None and joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
         # imported here: other queries do not load it
         from levada.plan.lowering.join_strategy import apply_strategy
@@ -84,7 +95,7 @@ def join_all(
             parts, joins, lambda group: join_all(group, _conditions_within(group, pending))
         )
         parts = [_filter_rows(part, pending, parts) for part in parts]
-    joining = _Joined(parts, pending, joins)
+    joining = _Joined(parts, pending, joins, equal)
     across = tuple(pending)
     units = () if orders is None else orders.units.get(len(orders.conjunctions), ())
     order = joining.order(units)
@@ -93,7 +104,7 @@ def join_all(
     ((rank, whole),) = order.parts.items()
     if orders is not None:
         orders.conjunctions.append(
-            Conjunction(tuple(parts), across, joining.trees[rank], joining.joined)
+            Conjunction(tuple(parts), across, joining.trees[rank], joining.joined, equal)
         )
     for condition in pending:
         whole = filter_(whole, condition)
@@ -118,9 +129,13 @@ class _Joined:
     """The joins of the parts made so far, by trees; ``trees``: the tree of each rank."""
 
     def __init__(
-        self, parts: Sequence[Op], pending: list[Expression], joins: JoinStrategyRequest | None
+        self,
+        parts: Sequence[Op],
+        pending: list[Expression],
+        joins: JoinStrategyRequest | None,
+        equal: frozenset[str],
     ) -> None:
-        self.parts, self.pending, self.joins = parts, pending, joins
+        self.parts, self.pending, self.joins, self.equal = parts, pending, joins, equal
         self.trees: dict[int, Tree] = {}
         self.joined: dict[Tree, Op] = {}
         self._newest = 0
@@ -129,11 +144,11 @@ class _Joined:
         """Returns the order of the units, followed by the parts outside all units."""
         self.trees = dict(enumerate(range(len(self.parts))))
         if not units:
-            return _Order(self.parts)
+            return _Order(self.parts, self.equal)
         within = {part for unit in units for part in parts_of(unit)}
         left = [i for i in range(len(self.parts)) if i not in within]
         self.trees = dict(enumerate([*units, *left]))
-        return _Order([self._unit(tree) for tree in self.trees.values()])
+        return _Order([self._unit(tree) for tree in self.trees.values()], self.equal)
 
     def _unit(self, tree: Tree) -> Op:
         if isinstance(tree, int):
@@ -151,8 +166,11 @@ class _Joined:
         order.add(self._newest, self._join_rows(tree, left, right, [*order.parts.values()]))
 
     def _join_rows(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
+        if self.equal:
+            keys = sorted(self.equal.intersection(left.variables, right.variables))
+            left, right = require(left, keys), require(right, keys)
         joined = _join_pair(left, right, self.joins)
-        whole = _filter_rows(joined, self.pending, [joined, *others])
+        whole = _filter_rows(joined, self.pending, [joined, *others], self.equal)
         if len(self.parts) <= MAX_ORDERED_PARTS:
             self.joined[tree] = whole
         return whole
@@ -184,8 +202,9 @@ def units_of(order: str) -> dict[int, tuple[Tree, ...]]:
 class _Order:
     """The parts that remain to be joined, by rank; joined ones come first, newest first."""
 
-    def __init__(self, parts: Sequence[Op]) -> None:
+    def __init__(self, parts: Sequence[Op], equal: frozenset[str] = frozenset()) -> None:
         self.parts: dict[int, Op] = {}
+        self._equal = equal
         self._with: dict[str, set[int]] = {}  # variable -> the parts that have it
         self._pairs: list[tuple[Cost, int, int]] = []
         self._centers: dict[int, str | None] = {}
@@ -230,7 +249,7 @@ class _Order:
 
     def _cost(self, i: int, j: int) -> Cost | None:
         left, right = self.parts[i], self.parts[j]
-        _, keys, placed = join_keys(left, right, self._places[i])
+        _, keys, placed = join_keys(left, right, self._places[i], self._equal)
         if not keys:
             return None
         stage, _ = place((left, right), placed)
@@ -245,11 +264,27 @@ class _Order:
         return part
 
 
-def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
-    """Applies the pending filters whose variables this part always binds."""
+def _shared_variables(parts: Sequence[Op]) -> frozenset[str]:
+    """Returns the variables of more than one part."""
+    uses = Counter(v for op in parts for v in op.variables)
+    return frozenset(v for v, count in uses.items() if count > 1)
+
+
+def _filter_rows(
+    op: Op,
+    pending: list[Expression],
+    others: Sequence[Op],
+    equal: frozenset[str] = frozenset(),
+) -> Op:
+    """Applies the pending filters whose variables this part always binds, or are ``equal``."""
+    others = [other for other in others if other is not op]
     for condition in list(pending):
         names = set(variables(condition))
-        if names and names <= set(op.variables) and not _may_bind_elsewhere(op, names, others):
+        if (
+            names
+            and names <= set(op.variables)
+            and not _may_bind_elsewhere(op.maybe & names - equal, others)
+        ):
             op = filter_(op, condition)
             pending.remove(condition)
     return op
@@ -261,10 +296,9 @@ def _conditions_within(parts: Sequence[Op], conditions: Sequence[Expression]) ->
     return [condition for condition in conditions if set(variables(condition)) <= names]
 
 
-def _may_bind_elsewhere(op: Op, names: set[str], others: Sequence[Op]) -> bool:
-    """Whether one of these variables may be unbound here and bound by another part."""
-    unsure = names & op.maybe
-    return bool(unsure) and any(not unsure.isdisjoint(o.variables) for o in others if o is not op)
+def _may_bind_elsewhere(unsure: frozenset[str], others: Sequence[Op]) -> bool:
+    """Whether another part has one of these variables, which may be unbound here."""
+    return bool(unsure) and any(not unsure.isdisjoint(other.variables) for other in others)
 
 
 def center_of(op: Op) -> str | None:

@@ -48,9 +48,11 @@ class Shared:
     joins: JoinStrategyRequest | None = None
     orders: Orders | None = None
 
-    def join(self, parts: Sequence[Op], conditions: Sequence[Expression] = ()) -> Op:
-        """Joins all parts."""
-        return join_all(parts, conditions, self.joins, self.orders)
+    def join(
+        self, parts: Sequence[Op], conditions: Sequence[Expression] = (), *, tuples: bool = False
+    ) -> Op:
+        """Joins all parts; ``tuples``: by columns of tuples, in which NULL equals nothing."""
+        return join_all(parts, conditions, self.joins, self.orders, tuples=tuples)
 
 
 @frozen
@@ -265,12 +267,13 @@ class PatternLowering:
         """Joins all parts and applies each condition as early as possible."""
         paths = [part for part in parts if self._is_searched(part)]
         operators = [op for part in parts if part not in paths for op in self._operators(part)]
-        if self._properties.tuples:
+        tuples = self._properties.tuples
+        if not paths and all(op.windows is not None for op in operators):
+            return self.shared.join(operators, conditions, tuples=tuples)
+        if tuples:
             operators = _require_keys(operators)
         timed = [op for op in operators if op.windows is not None]
         reported = [self.report(op) for op in operators if op.windows is None]
-        if not reported and not paths:
-            return self.shared.join(timed, conditions)
         static = [op for op in timed if self._is_static(op)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}

@@ -21,17 +21,18 @@ from levada.core.size_thresholds import register
 from levada.plan.binding.installer import Installer
 from levada.plan.execution.joins import Pick
 from levada.plan.execution.plan import At
+from levada.plan.execution.shapes import Shape
 from levada.plan.logical.nodes import Query
 from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
 from levada.plan.migration.migration import PlanMigration, switch_instant
-from levada.plan.physical.operators import Op
 from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.join_orders.running_subjoins import (
     RunningConjunction,
     locate_conjunctions,
     with_places,
 )
+from levada.plan.sharing.pending_queries import Newcomer
 from levada.plan.topology.topology import Topology
 
 MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
@@ -53,59 +54,69 @@ def begin(
     start: int,
     units: Mapping[int, Sequence[Tree]],
 ) -> RunningMigration | None:
-    """Installs the operators of a query in the order of ``units``.
+    """Installs the operators of a query in the order of ``units``, with all that it may share.
 
     None: the results would have another form, so the query stays. ``start``: after all elements
-    that its streams have had. The site of the query stays the same.
+    that its streams have had. The site of the query stays the same. From now on relaxations and
+    join sides count the query by its new operators.
     """
     topology.install()
-    query_plan, before = topology.queries[name], topology.sharing.orders.standing[name][0].installer
+    query_plan = topology.queries[name]
+    until = switch_instant(query_plan, start)
     orders = Orders(units)
-    root, installer = lower_again(topology, name, query, start, orders)
-    installer.site = before.site
-    batch = Batch(topology.graph.common, topology.version + 1)
-    batch.ask(name, installer, root)
-    made = batch.install()[name]
-    node = topology.graph.index[made.shape]
-    topology.graph.count_use(node, made.member, 1)
-    old, new = (topology.graph.nodes[at].shape for at in (query_plan.node, node))
-    same = (node, made.member) == (query_plan.node, query_plan.member)
-    if same or new.layout != old.layout or new.step != old.step:
-        topology.graph.count_use(node, made.member, -1)
+    shape, member, joins = _install_newcomer(topology, name, query, start, orders)
+    node, old = topology.graph.index[shape], topology.graph.nodes[query_plan.node].shape
+    topology.graph.count_use(node, member, 1)
+    same = (node, member) == (query_plan.node, query_plan.member)
+    if same or shape.layout != old.layout or shape.step != old.step:
+        topology.graph.count_use(node, member, -1)
         return None
-    joins = [
-        with_places(each, topology.graph.common, topology.graph.index)
-        for each in locate_conjunctions(orders.conjunctions, installer, root, root)
-    ]
     for each in joins:
         topology.sharing.orders.offer(each)
-    switch = PlanMigration(
-        name,
-        node,
-        made.member,
-        start,
-        switch_instant(query_plan, start),
-        topology.version + 1,
-        order_of(units),
-    )
+    version, order = topology.version + 1, order_of(orders.units)
+    switch = PlanMigration(name, node, member, start, until, version, order)
     topology.switches[name] = switch
     return RunningMigration(switch, joins)
 
 
-def lower_again(
+def _install_newcomer(
     topology: Topology, name: str, query: Query, start: int, orders: Orders
-) -> tuple[Op, Installer]:
-    """Returns the last operator of a query that is planned again, and its installer for the next
-    version.
-    """
+) -> tuple[Shape, int, list[RunningConjunction]]:
+    """Returns the last operator of a query, installed like a new query, and its conjunctions."""
+    query_plan, graph = topology.queries[name], topology.graph
     lowered = lower(
         query, topology.streams.facts, replaceable=topology.replaceable,
         joins=topology.sharing.joins, orders=orders,
     )  # fmt: skip
-    return lowered.root, Installer(
+    installer = Installer(
         query, name, start, topology.intern, show_empty=lowered.show_empty,
         since=topology.version + 1, data=topology.data,
     )  # fmt: skip
+    installer.site = _site(topology, (query_plan.node, query_plan.member))
+    root = topology.sharing.with_wide_sets(installer, lowered.root)
+    one = Newcomer(name, installer, root, orders, lambda _: root)
+    batch = Batch(graph.common, topology.version + 1)
+    topology.sharing.forget_operators(name)
+    roots = topology.sharing.share([one], topology.queries, batch, again=True)
+    made = batch.install()[name]
+    topology.replace_joins(batch.narrower)
+    joins = [
+        with_places(each, graph.common, graph.index)
+        for each in locate_conjunctions(orders.conjunctions, installer, root, roots[name])
+    ]
+    return made.shape, made.member, joins
+
+
+def _site(topology: Topology, last: At) -> str:
+    """Returns the region of a query's operators; its leaves have the region's name."""
+    waiting = [last]
+    while waiting:
+        number, member = waiting.pop()
+        node = topology.graph.nodes[number]
+        if (query := node.members[member].query).startswith("+"):
+            return query[1:]
+        waiting += zip(node.inputs, node.members[member].inputs, strict=True)
+    return ""
 
 
 def is_reordering(topology: Topology, name: str) -> bool:
@@ -114,14 +125,8 @@ def is_reordering(topology: Topology, name: str) -> bool:
 
 
 def finish(topology: Topology, name: str) -> None:
-    """Gives the query the operators of its migration from the next version on.
-
-    If its joins change, relaxations no longer count it.
-    """
-    anew = is_reordering(topology, name)
+    """Gives the query the operators of its migration from the next version on."""
     switch, old = topology.switches.pop(name), topology.queries[name]
-    if anew:
-        topology.sharing.forget_operators(name)
     version = topology.version + 1
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology.builder.came[name] = None

@@ -436,15 +436,14 @@ class Join(t.Pairing):
     """Pairs with equal keys whose intervals intersect; ``raw`` inputs are made sets on the way in.
 
     ``negative``: the pairs have negative weight; they take back pairs that a union of both sides
-    counts twice. ``relaxed``: picks with different demands share it; ``places``: positions of its
-    windows among theirs; ``family``: set if only some queries share the join.
+    counts twice. ``relaxed``: picks with different demands share it; ``family``: set if only some
+    queries share the join.
     """
 
     keys: tuple[str, ...]
     raw: tuple[bool, bool]
     negative: bool = False
     relaxed: bool = False
-    places: tuple[int, ...] = ()
     family: str = ""
 
     def makes_set(self, i: int) -> bool:

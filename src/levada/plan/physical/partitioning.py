@@ -8,7 +8,7 @@ Parts that share no variable, directly or through others, have no join key (``co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from levada.plan.physical.operators import HOME, Op
 
@@ -45,18 +45,21 @@ def place_by_keys(op: Op, keys: Sequence[str]) -> Placing:
 
 
 def join_keys(
-    left: Op, right: Op, places: Mapping[str, int] | None = None
+    left: Op,
+    right: Op,
+    places: Mapping[str, int] | None = None,
+    required: Container[str] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Returns all shared variables, those always bound on both sides, and the partition variables.
 
     ``places``: the places of the left side's variables, if known; then the cost is the right
-    side's.
+    side's. ``required``: variables that the join will require to be bound.
     """
     if places is None:
         shared = tuple(v for v in left.variables if v in right.variables)
     else:
         shared = tuple(sorted((v for v in right.variables if v in places), key=places.__getitem__))
-    keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
+    keys = tuple([v for v in shared if v in required or not (v in left.maybe or v in right.maybe)])
     for side in (left, right):
         if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):
             return shared, keys, side.placed

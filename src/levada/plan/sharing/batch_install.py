@@ -41,11 +41,14 @@ class _RequestedOperator(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The queries of plan version ``version`` that are not yet installed."""
+    """The queries of plan version ``version`` that are not yet installed. ``narrower``: the running
+    relaxed joins that lack a column which these queries read, and that a wider one replaces.
+    """
 
     common: CommonSubexpressions
     version: int
     roots: dict[str, int] = field(default_factory=dict)
+    narrower: list[InstalledOperator] = field(default_factory=list)
     _asked: dict[int, _RequestedOperator] = field(default_factory=dict)
     _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
     _input_reads: dict[int, list[Read]] = field(default_factory=dict)
@@ -88,11 +91,14 @@ class Batch:
         if number not in self._wanted:
             return False
         wanted = self._wanted[number]
-        there = self.common.known[number].find_covering(wanted, self.version)
+        known = self.common.known[number]
+        there = known.find_covering(wanted, self.version)
         if there is not None:
             self._made[number] = there
             return False
-        wanted = self._wanted[number] = self.common.known[number].widen(wanted)
+        if known.form.is_relaxed_join:
+            self.narrower += known.made
+        wanted = self._wanted[number] = known.widen(wanted)
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:

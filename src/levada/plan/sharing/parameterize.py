@@ -348,13 +348,10 @@ class Parameterizer:
             for i, child in enumerate(op.inputs)
         ])  # fmt: skip
         assert op.windows is not None, "event times"
-        places = tuple(map(self.windows.index, op.windows))
         new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new_variables(a, b)]
         once = tuple(dict.fromkeys(new))
         keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
-        relaxed = _with_inputs(
-            op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places)
-        )
+        relaxed = _with_inputs(op, inputs, once, replace(spec, keys=keys, relaxed=True))
         lifted = at >= 0 and inputs[at] is not op.inputs[at]
         return with_relaxed_static(relaxed, at) if lifted else relaxed
 

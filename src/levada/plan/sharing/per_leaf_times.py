@@ -72,10 +72,7 @@ def _number_leaves(op: Op, leaves: Iterator[int]) -> Op | None:
     windows = tuple([w for child in inputs for w in child.windows or ()])
     if not _goes_by_each(op, len(windows)):
         return None
-    spec = op.spec
-    if isinstance(spec, p.Join) and spec.relaxed:
-        spec = replace(spec, places=tuple([w // _LEAF - 1 for w in windows]))
-    return replace(op, spec=spec, inputs=tuple(inputs), windows=windows)
+    return replace(op, inputs=tuple(inputs), windows=windows)
 
 
 def _goes_by_each(op: Op, leaves: int) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.plan.binding.edges import Installed
+from levada.plan.execution.joins import Join
 from levada.plan.execution.row_layout import NOTHING, Facet
 from levada.plan.execution.shapes import Member, Shape
 
@@ -40,6 +41,11 @@ class Form:
     uses: int = 0
     reads: dict[Wanted, tuple[Wanted, ...]] = field(default_factory=dict)
     shapes: dict[Wanted, tuple[Shape, tuple[int, ...]]] = field(default_factory=dict)
+
+    @property
+    def is_relaxed_join(self) -> bool:
+        """Whether it is a join whose rows are those that some pick above wants."""
+        return isinstance(step := self.key[0], Join) and step.relaxed
 
 
 class Numbered(NamedTuple):
@@ -94,10 +100,11 @@ class SharedOperator:
     def widen(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
         """Returns the facets to install for a new query with these wanted facets.
 
-        For arrangements they include those of existing ones, to avoid many partial arrangements.
+        For arrangements and relaxed joins they include those of existing ones: there are never
+        many partial ones, and the readers of the existing ones may go over to the new one.
         """
         facets_by_place = dict(wanted)
-        for made in self.made if self.form.keeps else ():
+        for made in self.made if self.form.keeps or self.form.is_relaxed_join else ():
             for place, facets in zip(made.places, made.shape.layout.slots, strict=True):
                 facets_by_place[place] = facets_by_place.get(place, NOTHING) | facets
         return facets_by_place

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from levada.core.event_time import MAX, Window
-from levada.core.expressions import Call, Expression, Function
+from levada.core.expressions import requires_values
 from levada.core.query_model import TriplePattern
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
@@ -86,7 +86,7 @@ def _statistics_of(op: Op, measures: Measures) -> RowStatistics | None:
             )
         case p.Filter(condition):
             statistics = _statistics_of(op.inputs[0], measures)
-            left = 1.0 if _is_bound(condition) else FILTER_SELECTIVITY
+            left = 1.0 if requires_values(condition) else FILTER_SELECTIVITY
             return None if statistics is None else statistics._replace(rate=statistics.rate * left)
         case p.Occur() | p.Hold():
             return _statistics_of(op.inputs[0], measures)
@@ -98,10 +98,6 @@ def _rename_values(statistics: RowStatistics, sources: Mapping[str, str]) -> Row
     """Returns the statistics under other names."""
     values = {v: statistics.values[c] for v, c in sources.items() if c in statistics.values}
     return RowStatistics(statistics.rate, values)
-
-
-def _is_bound(condition: Expression) -> bool:
-    return isinstance(condition, Call) and condition.function is Function.BOUND
 
 
 def _two(op: Op, number: Mapping[int, int]) -> BinaryJoin | int:

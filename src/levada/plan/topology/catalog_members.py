@@ -14,12 +14,12 @@ earlier versions is spent, too. A version of the plan contains only nodes whose 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.core.array_types import Bools
+from levada.core.array_types import Bools, Longs
 from levada.core.size_thresholds import register
 from levada.plan.execution.member_table import MemberColumns, MemberTable
 from levada.plan.execution.plan import FULL
@@ -103,6 +103,11 @@ class Members:
     def living_numbers(self) -> list[int]:
         """Returns the numbers of the living members, ascending."""
         return self._held.living_numbers()
+
+    def find_readers(self, i: int, below: Collection[int]) -> Longs:
+        """Returns the living members that read one of these members of input ``i``."""
+        read = np.isin(self.living_members().inputs[i], list(below))
+        return np.flatnonzero(self.alive())[read]
 
     def kinds(self, *fields: str) -> tuple[list[Member], list[int]]:
         """Groups the living members by these fields: one member of each kind, and the kind of each

@@ -7,8 +7,10 @@ members never change and are never used again, because state refers to them (``c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from levada.plan.execution.plan import At
 from levada.plan.execution.shapes import Member, Shape
 from levada.plan.sharing.share_equal_operators import CommonSubexpressions
 from levada.plan.topology.catalog_members import CatalogNode
@@ -87,6 +89,21 @@ class OperatorGraph:
                 self.drop_node(node)
         for i, m in zip(entry.inputs, inputs, strict=True):
             self.count_use(i, m, change)
+
+    def find_readers(self, below: Iterable[At]) -> dict[int, set[int]]:
+        """Returns the members that read one of these, directly or through others, and these, by
+        their nodes. Cost: linear in the members of the nodes above.
+        """
+        above: dict[int, set[int]] = {}
+        for node, member in below:
+            above.setdefault(node, set()).add(member)
+        for number in self.order():
+            reader = self.nodes[number]
+            for i, input_ in enumerate(reader.inputs):
+                if input_ in above:
+                    read = reader.members.find_readers(i, above[input_])
+                    above.setdefault(number, set()).update(read.tolist())
+        return above
 
     def order(self) -> tuple[int, ...]:
         """Returns the numbers of the nodes, inputs before their readers."""

@@ -14,7 +14,7 @@ arrays instead of dictionaries. ``plan/encoding`` writes the differences of each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -38,6 +38,7 @@ from levada.plan.sharing.batch_install import Batch
 from levada.plan.sharing.join_orders.running_subjoins import locate_conjunctions, with_places
 from levada.plan.sharing.pending_queries import Newcomer, settings_of, with_orders
 from levada.plan.sharing.query_sharing import QuerySharing
+from levada.plan.sharing.share_equal_operators import InstalledOperator
 from levada.plan.sharing.sharing_modes import DEFAULT, Planning, Sharing
 from levada.plan.statistics.statistics import Measures
 from levada.plan.topology.build_execution_plan import ExecutionPlanBuilder
@@ -185,6 +186,23 @@ class Topology:
                 one.orders.conjunctions, one.installer, one.root, roots[one.name]
             ):
                 self.sharing.orders.follow(with_places(each, graph.common, graph.index))
+        self.replace_joins(batch.narrower)
+
+    def replace_joins(self, narrower: Sequence[InstalledOperator]) -> None:
+        """Lets the queries above relaxed joins that lack columns migrate to the wider ones. No
+        further query reads the narrower ones.
+        """
+        if not narrower:
+            return
+        old = [(self.graph.index[made.shape], made.member) for made in narrower]
+        above = self.graph.find_readers(old)
+        for node, members in above.items():
+            for member in members:
+                self.graph.common.forget(self.graph.nodes[node].shape, member)
+        ends = [(name, q.node, q.member) for name, q in self.queries.items()]
+        ends += [(name, to.node, to.member) for name, to in self.switches.items()]
+        late = [name for name, node, member in ends if member in above.get(node, ())]
+        self.sharing.relaxations.late |= dict.fromkeys(late)
 
     def expect(self, beside: Topology) -> None:
         """Announces that the queries of another topology will be added.

@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import groupby, permutations, product
 from math import factorial, prod
 
-from levada.core.expressions import Call, Expression, Function, Var, show, variables
+from levada.core.expressions import Expression, Var, requires_values, show, variables
 from levada.core.frozen import frozen
 from levada.core.size_thresholds import register
 from levada.plan.binding.edges import look_through
@@ -131,7 +131,7 @@ class Keyed:
     def adjacency(self) -> tuple[int, ...]:
         """For each part the bits of the parts with which it has a key."""
         ops = self.conjunction.parts
-        bound = [{*op.variables} - op.maybe for op in ops]
+        bound = [{*op.variables} - (op.maybe - self.conjunction.equal) for op in ops]
         with_ = dict[str, int]()
         for i, names in enumerate(bound):
             for name in names:
@@ -207,22 +207,13 @@ def _is_restricted(part: Op) -> bool:
         spec = op.spec
         if isinstance(spec, p.Constant):
             return True
-        if isinstance(spec, p.Filter) and not _is_bound(spec.condition):
+        if isinstance(spec, p.Filter) and not requires_values(spec.condition):
             return True
         if isinstance(spec, p.Match | p.Entailed | p.Select | p.Star):
             patterns = spec.patterns if isinstance(spec, p.Star) else (spec.pattern,)
             if not all(isinstance(t, Var) for one in patterns for t in (one.subject, one.object)):
                 return True
     return False
-
-
-def _is_bound(condition: Expression) -> bool:
-    """Whether a condition only requires variables to be bound, as CQL does of columns."""
-    if not isinstance(condition, Call):
-        return False
-    if condition.function is Function.BOUND:
-        return True
-    return condition.function is Function.AND and all(map(_is_bound, condition.args))
 
 
 def _sub_join(

@@ -150,21 +150,21 @@ def test_a_second_signal_ends_an_epoch_without_end(folder: Any) -> None:
     assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")]
 
 
-def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder: Any) -> None:
-    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(
+def test_a_closed_run_ends_by_itself_and_starts_again_on_its_checkpoint(folder: Any) -> None:
+    out, said = start(folder, "--close", "--checkpoint", "ck", "--out", "out").communicate(
         timeout=400
     )
     assert (out, "Traceback" in said) == ("", False), said
     before = {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()}
     assert before
-    again = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
+    again = start(folder, "--close", "--checkpoint", "ck", "--out", "out")
     _, said = again.communicate(timeout=400)
     assert again.returncode == 0, said
     assert "This checkpoint had ended" in said
     assert {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()} == before
     with (folder / "s.nt").open("a") as file:
         file.write('<http://e/a> <http://e/p> "1" 90000 .\n')
-    grown = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
+    grown = start(folder, "--close", "--checkpoint", "ck", "--out", "out")
     _, said = grown.communicate(timeout=400)
     assert (grown.returncode, len(said.strip().splitlines())) == (1, 1), said
     assert "The stream http://e/s has grown behind s.nt" in said
@@ -193,7 +193,7 @@ def test_a_missing_file_is_a_sentence(folder: Any) -> None:
 def test_an_unusable_checkpoint_is_a_sentence(folder: Any) -> None:
     (folder / "ck").mkdir()
     (folder / "ck" / "photo.jpg").touch()
-    code, said = fails(folder, "--once", "--checkpoint", "ck")
+    code, said = fails(folder, "--close", "--checkpoint", "ck")
     assert (code, said.count("\n")) == (1, 1)
     assert said.startswith("levada: ck is not a checkpoint of Levada: it holds photo.jpg.")
 

@@ -96,6 +96,7 @@ def _run(
     join: w.Join = None,
     regions: w.Regions = None,
     once: o.Once = False,
+    close: o.Close = False,
     keep_open: o.KeepOpen = False,
     accept_changes: o.AcceptChanges = False,
     strict: o.Strict = False,
@@ -124,8 +125,9 @@ def _run(
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),
         Mode(
-            once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or "",
-            standby=standby, lease=lease, accept_changes=accept_changes, strict=strict,
+            once or close, keep_open, overwrite, progress, close=close, watch=watch, times=times,
+            keep=keep or "", standby=standby, lease=lease, accept_changes=accept_changes,
+            strict=strict,
         ),
     )  # fmt: skip
     if summary_.exit_code:
@@ -269,9 +271,9 @@ def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
 
 @app.command("rollback", epilog="[bold]Example[/bold]\n\nlevada rollback state")
 def _rollback(checkpoint: o.CheckpointFolder, to: To = None, debug: o.Debug = False) -> None:
-    """Go back to the manifest before the last one, whose state is damaged. No engine may run
-    meanwhile. The next run repeats the last epoch: nothing is published twice, and the results are
-    the same.
+    """Go back to the manifest before the last one, if its state is damaged, or open streams again
+    that --close has ended. No engine may run meanwhile. After damage the next run repeats the last
+    epoch: nothing is published twice, and the results are the same.
     """
     from levada.cli.status import rollback
 

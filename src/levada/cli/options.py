@@ -334,14 +334,26 @@ SharingMode = Annotated[
 Once = Annotated[
     bool,
     typer.Option(
-        "--once", help="Read what is there, then end the streams.", rich_help_panel=RUNNING
+        "--once",
+        help="Read what is there, then end. With --checkpoint the windows stay open for the next "
+        "run, else they close.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Close = Annotated[
+    bool,
+    typer.Option(
+        "--close",
+        help="Read what is there, then end the streams for good: all windows close and report.",
+        rich_help_panel=RUNNING,
     ),
 ]
 KeepOpen = Annotated[
     bool,
     typer.Option(
         "--keep-open",
-        help="With --once: leave windows open for the next run.",
+        help="With --once and without --checkpoint: leave the windows open, so that nothing "
+        "unfinished is reported.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -36,7 +37,8 @@ LEASE, MIN_LEASE_MS = "10s", 3000  # the least is in ms
 class Mode:
     """The options of a run that are not part of the application.
 
-    ``once``: reads the available data, then ends; ``keep_open`` leaves windows open at that end.
+    ``once``: reads the available data, then ends. The windows stay open at that end if there is a
+    checkpoint, or with ``keep_open``; ``close`` ends the streams for good.
     ``progress`` None: the terminal decides. ``watch``: shows results as a live table. ``times``:
     the form of report times; None: as in files, ISO in the live table. ``keep``: how long results
     stay for other processes ("": until files have them). ``published``: results also go to standard
@@ -59,6 +61,7 @@ class Mode:
     endless: bool = False
     accept_changes: bool = False
     strict: bool = False
+    close: bool = False
 
     @property
     def silence(self) -> float:
@@ -76,6 +79,10 @@ def check_run(app: App, mode: Mode) -> None:
     if mode.keep_open and not mode.once:
         raise UsageError(
             "--keep-open is for --once.", hint="Without --once the windows stay open anyway."
+        )
+    if mode.keep_open and mode.close:
+        raise UsageError(
+            "--close closes all windows, and --keep-open leaves them open.", hint="Leave one out."
         )
     _check_standby(app.options.checkpoint, mode)
     if not app.queries:
@@ -144,6 +151,8 @@ def _check_shown(app: App, mode: Mode) -> None:
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end and returns its summary. Raises ``UsageError``."""
     check_run(app, mode)
+    if mode.once and not mode.close and app.options.checkpoint is not None:
+        mode = replace(mode, keep_open=True)
     console = Console(stderr=True)
     waiting = Waiting(console) if mode.progress is not False and not mode.watch else None
     try:

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from levada.checkpoint import verify as store
 from levada.checkpoint.executor_affinity import AffinityStats
+from levada.checkpoint.leadership.rollback import reopen, rollback_hint
 from levada.checkpoint.leadership.rollback import rollback as back
-from levada.checkpoint.leadership.rollback import rollback_hint
 from levada.checkpoint.manifest import Decision, Preferences, RebalanceReport
 from levada.connectors.ingest.static_load_report import describe_load as read_of
 from levada.core.count_text import count_text
@@ -74,6 +74,12 @@ def rollback(checkpoint: Path, to: int | None) -> None:
     """Returns a checkpoint to the manifest of epoch ``to`` (None: the one before the last) and
     prints a message.
     """
+    if to is None and reopen(checkpoint, wall=wall_clock_ms()):
+        print(
+            f"The streams of {checkpoint} are open again, as before they ended. The reports "
+            "of the end stay published, and come again, complete, when their windows close."
+        )
+        return
     epoch = back(checkpoint, to, wall=wall_clock_ms())
     print(
         f"{checkpoint} is as after epoch {epoch:,}. The next run does epoch {epoch + 1:,} again, "

@@ -464,7 +464,7 @@ def test_a_password_is_nowhere(
     query.write_text(SUMS)
     root = tmp_path / "ck"
     to = f"q={server.url},table=canary,password=env:LEVADA_PG"
-    command = ["run", str(query), "--stream", f"http://e/s={path}", "--once", "--master", "none"]
+    command = ["run", str(query), "--stream", f"http://e/s={path}", "--close", "--master", "none"]
     assert main([*command, "--checkpoint", str(root), "--to", to]) == 0
     assert in_table(server, "canary") == expected(path)
     assert main(["status", str(root), "--json"]) == 0

@@ -115,7 +115,7 @@ def test_the_summary_names_it_and_strict_makes_it_an_error(
 def test_a_pattern_that_nothing_matches_is_named_although_there_are_results(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = ["run", "alarms.rq", "--stream", "obs=obs.nt", "--once", "--master", "none"]
+    run = ["run", "alarms.rq", "--stream", "obs=obs.nt", "--close", "--master", "none"]
     assert main([*run, "--checkpoint", "state", "--out", "out"]) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert f"alarms: {NOTHING}{PREDICATES}" in said

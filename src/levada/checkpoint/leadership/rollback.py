@@ -7,6 +7,9 @@ of its references must be unchanged (``FileSplit.sure``). So the next start repe
 the same results, names and report times before it reads new input. An engine that crashes between
 the two steps publishes E again, as after any crash. Older manifests are out of reach: their files
 are deleted. Cost: reading the state and the input of E once.
+
+If E has ended the streams, ``reopen`` opens them again: the state, the positions and the watermarks
+of E - 1 get the number E, and nothing is repeated. The results of E stay published.
 """
 
 from __future__ import annotations
@@ -69,6 +72,36 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         checkpoint.close()
 
 
+def reopen(root: Path, *, wall: int) -> bool:
+    """Opens the streams again that the last epoch has ended. Returns whether it could: the streams
+    have ended, and no file of the last two manifests is damaged.
+    """
+    facts = facts_of(root)
+    checkpoint = Checkpoint(root, partitions=1, wall=wall, mends=True)
+    try:
+        last = checkpoint.last
+        if last is None or not last.has_ended:
+            return False
+        with suppress(CheckpointError):
+            before = _read_manifest_before(root, last)
+            for manifest in (before, last):
+                for item in verify.named_files(root, facts, manifest):
+                    if item.kind not in ("letters", "results"):  # these are published
+                        verify.check(root, item)
+            delete(root / "manifests" / str(last.epoch))
+            checkpoint.reign.commit(
+                msgspec.structs.replace(
+                    before, epoch=last.epoch, results_to_publish=last.results_to_publish,
+                    waiting_results=last.waiting_results, results=last.results,
+                )
+            )  # fmt: skip
+            delete(root / DONE_INTENT)
+            return True
+        return False
+    finally:
+        checkpoint.close()
+
+
 def rollback_hint(root: Path) -> str:
     """Returns a hint for a damaged file of the last manifest; "" if the previous manifest is
     damaged too, or the intention since is unknown.
@@ -96,13 +129,7 @@ def with_rollback_hint(root: Path, error: DamagedError) -> DamagedError:
 
 def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
     """Returns the manifest before the last one, and the intention since."""
-    try:
-        before = read_manifest(root / "manifests" / str(last.epoch - 1))
-    except CheckpointError as error:
-        raise CheckpointError(
-            f"The checkpoint {root} has no whole manifest before that of epoch {last.epoch}: "
-            "there is nothing to go back to."
-        ) from error
+    before = _read_manifest_before(root, last)
     beside = (f"intentions/{path.name}" for path in (root / OPEN_INTENT).parent.glob(PUBLISHING))
     for name in (OPEN_INTENT, DONE_INTENT, *beside):
         with suppress(CheckpointError, msgspec.MsgspecError):
@@ -113,6 +140,16 @@ def _read_previous(root: Path, last: Manifest) -> tuple[Manifest, EpochIntent]:
         f"The checkpoint {root} cannot go back to epoch {before.epoch}: it is not kept what epoch "
         f"{last.epoch} has read."
     )
+
+
+def _read_manifest_before(root: Path, last: Manifest) -> Manifest:
+    try:
+        return read_manifest(root / "manifests" / str(last.epoch - 1))
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"The checkpoint {root} has no whole manifest before that of epoch {last.epoch}: "
+            "there is nothing to go back to."
+        ) from error
 
 
 def _as_read(intention: EpochIntent, last: Manifest) -> EpochIntent:

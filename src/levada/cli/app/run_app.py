@@ -41,6 +41,7 @@ from levada.connectors.sinks.dead_letter_files import Letter
 from levada.connectors.sinks.file_sink import FileSink, Roll, hold_claim
 from levada.core.checkpoint_files import facts_of
 from levada.core.durable_files import make_folders
+from levada.core.event_time import MAX, MIN, instant
 from levada.core.integer_options import check_partitions
 from levada.core.names import is_derived
 from levada.engine.driver.epoch_pacing import wall_clock_ms
@@ -250,8 +251,22 @@ def run_app(
         totals = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
         unread = _unread(engine, app) if once else {}
         return replace(
-            totals, dead_letter_path=_letters_folder(app, engine.root), unread_streams=unread
+            totals,
+            dead_letter_path=_letters_folder(app, engine.root),
+            unread_streams=unread,
+            open_windows=_open_windows(app, totals) if once and keep_open else "",
         )
+
+
+def _open_windows(app: App, totals: Summary) -> str:
+    """Describes that windows are left open; "" if no element has come, or no query has windows."""
+    read = [counts.watermark for counts in totals.streams.values() if MIN < counts.watermark < MAX]
+    if not read:
+        return ""
+    until = f"Windows are left open at {instant(min(read))}."
+    if app.options.checkpoint is None:
+        return f"{until} Without --keep-open they report."
+    return f"{until} The next run goes on with them; --close reports them and ends the streams."
 
 
 def _open(

@@ -100,5 +100,7 @@ def check_grown(source: SplitEnumerator, position: Position) -> None:
             f"and has read nothing of the stream {config.name}."
         )
     raise CheckpointError(
-        message, hint="Use a new checkpoint, or run with --keep-open from the beginning."
+        message,
+        hint="`levada rollback CHECKPOINT` opens it again. Without --close, --once leaves the "
+        "windows open for the next run.",
     )

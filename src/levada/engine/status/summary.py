@@ -127,7 +127,8 @@ class Summary:
     checkpoint. ``unread_streams``: a sentence for each stream without elements.
     ``dead_letter_path``: the place of dead letters. ``undelivered_outputs``: sentences about
     outputs that lack results. ``unmatched_patterns``: sentences about patterns of a query that
-    nothing has matched, although the query has results.
+    nothing has matched, although the query has results. ``open_windows``: a sentence about windows
+    that are left open for the next run.
     """
 
     elements: int = 0
@@ -149,6 +150,7 @@ class Summary:
     undelivered_outputs: tuple[str, ...] = ()
     all_runs: AllRunsTotals | None = None
     unmatched_patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    open_windows: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -234,6 +236,8 @@ class Summary:
                 yield from (Text(f"{name}: {sentence}") for sentence in sentences)
         for sentence in (*self.unread_streams.values(), *self.undelivered_outputs):
             yield Text(sentence)
+        if self.open_windows:
+            yield Text(self.open_windows)
 
     def _stream_table(self) -> Table:
         rows = [

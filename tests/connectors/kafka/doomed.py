@@ -64,8 +64,13 @@ class Fate:
                 self.settle(target)
             self.step("topic")
 
-        def producing(target: KafkaTarget, value: bytes, headers: list[tuple[str, bytes]]) -> None:
-            produce(target, value, headers)
+        def producing(
+            target: KafkaTarget,
+            key: bytes | None,
+            value: bytes | None,
+            headers: list[tuple[str, bytes]],
+        ) -> None:
+            produce(target, key, value, headers)
             self.step("topic", target)
 
         for name, step in (("open", opening), ("write", writing), ("_produce", producing)):

@@ -18,7 +18,7 @@ import pytest
 from levada.connectors.sinks.sink_url import Destination
 from levada.connectors.sinks.transactional_sink import Target
 from levada.engine.engine import Engine
-from levada.errors import SinkError, TargetAwayError
+from levada.errors import SinkError, TargetAwayError, UsageError
 from levada.testing.compare import read_ndjson, same
 from support.kafka_broker import Broker
 from support.kafka_consumer import consumed, is_settled, own
@@ -76,6 +76,47 @@ def test_reports_are_messages(broker: Broker, tmp_path: Path) -> None:
     assert {m.key() for m in messages} == {b"q", None}
     assert dict(messages[0].headers()) == {"content-type": b"application/json"}
     assert len(found) > 5
+
+
+def test_rows_have_keys_and_those_that_go_are_tombstones(broker: Broker, tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("ts,room,t\n0,a,1\n0,b,1\n1000,a,5\n9000,c,2\n20000,d,1\n")
+    outputs = {
+        "rows": (
+            "Rstream(Select room, Max(t) As top From C [Range 2 s Slide 2 s] Group By room)",
+            "room",
+        ),
+        "state": ("Select room, Max(t) As top From C [Range 2 s] Group By room", "room"),
+        "pairs": ("Rstream(Select room, t From C [Range 2 s Slide 2 s])", "room;t"),
+    }
+    with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
+        engine.stream("C", tmp_path / "c.csv", schema="room:string;t:integer")
+        for name, (text, key) in outputs.items():
+            query = engine.register(text, name=name, dialect="cql")
+            query.to(broker.topic(name), format="json", message_key=key)
+        other = broker.topic("other")
+        with pytest.raises(UsageError, match="message_key=rom is no column"):
+            query.to(other, format="json", message_key="rom")
+        with pytest.raises(UsageError, match="message_key is for messages of one row"):
+            query.to(other, message_key="room")
+        engine.start(once=True)
+        assert engine.await_end(PATIENCE)
+    rows = [(m.key(), json.loads(m.value())) for m in consumed(broker, "rows")]
+    first = {"query": "rows", "report": "1970-01-01T00:00:02Z", "room": "a", "top": 5}
+    assert rows[0] == (b"a", first)
+    assert [key for key, _ in rows] == [b"a", b"b", b"c", b"d"]
+    assert {m.key() for m in consumed(broker, "pairs")} >= {b'["a", 1]', b'["c", 2]'}
+    kept: dict[bytes, object] = {}
+    seen: list[bytes] = []
+    for m in consumed(broker, "state"):
+        if m.value() is None:
+            seen.append(m.key())
+            del kept[m.key()]
+        else:
+            row = json.loads(m.value())
+            assert row["change"] == "insert"
+            kept[m.key()] = row["top"]
+    assert sorted(seen) == [b"a", b"b", b"c", b"d"], "of a change of a there is none"
+    assert not kept, "a compacted topic holds the relation, which is empty at last"
 
 
 def test_formats_and_a_stream_of_what_came_out(broker: Broker, tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
         ("queries: {q: {text: x, empty_reports: 1}}",
          "queries.q.empty_reports is true or false, not 1.", ""),
         ("options: {formt: csv}", "options.formt is not an option.", "Did you mean format?"),
-        ("options: {format: xml}", "options.format is ndjson, csv, tsv, srj, srx, nt, nq, trig, "
-         "jsonld, jelly, arrow or parquet, not 'xml'.", None),
+        ("options: {format: xml}", "options.format is ndjson, json, csv, tsv, srj, srx, nt, nq, "
+         "trig, jsonld, jelly, arrow or parquet, not 'xml'.", None),
         ("options: {epoch: soon}", "options.epoch: soon is not a duration.", None),
         ("options: {epoch_rows: 0}", "options.epoch_rows is a positive number, not 0.", ""),
         ("options: {epoch_rows: 1kk}", "options.epoch_rows: the number is '1kk', which is no whole "

@@ -24,7 +24,7 @@ from levada.core.rdf_terms import XSD, Blank, Iri, Literal, Term, parse_term
 
 _PROBE = 1 << 14  # rows that are sampled to see whether a column has many duplicates
 # a literal of any form: quoted, with language, with datatype
-_ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'
+ESCAPED_LITERAL = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'
 _TSV_NUMBERS = (
     ("integer", r"^[+-]?[0-9]+$"),
     ("decimal", r"^[+-]?[0-9]*\.[0-9]+$"),
@@ -38,7 +38,7 @@ def json_terms(texts: pl.Series) -> pl.Series:
     >>> json_terms(pl.Series(['<http://e/a>', '"x"', None])).to_list()
     ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x"}', None]
     """
-    return _per_distinct(texts, _json_terms)
+    return per_distinct(texts, _json_terms)
 
 
 def csv_values(texts: pl.Series) -> pl.Series:
@@ -47,7 +47,7 @@ def csv_values(texts: pl.Series) -> pl.Series:
     >>> csv_values(pl.Series(['<http://e/a>', '"a, b"', '_:b'])).to_list()
     ['http://e/a', '"a, b"', '_:b']
     """
-    return _per_distinct(texts, lambda distinct: csv_fields(_values(distinct)))
+    return per_distinct(texts, lambda distinct: csv_fields(_values(distinct)))
 
 
 def plain_values(texts: pl.Series) -> pl.Series:
@@ -56,7 +56,7 @@ def plain_values(texts: pl.Series) -> pl.Series:
     >>> plain_values(pl.Series(['<http://e/a>', '"a, b"@en', '_:b'])).to_list()
     ['http://e/a', 'a, b', '_:b']
     """
-    return _per_distinct(texts, _values)
+    return per_distinct(texts, _values)
 
 
 def tsv_values(texts: pl.Series) -> pl.Series:
@@ -65,7 +65,7 @@ def tsv_values(texts: pl.Series) -> pl.Series:
     >>> tsv_values(pl.Series(['"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '"x"'])).to_list()
     ['5', '"x"']
     """
-    return _per_distinct(texts, _tsv_values)
+    return per_distinct(texts, _tsv_values)
 
 
 def csv_fields(values: pl.Series) -> pl.Series:
@@ -92,7 +92,7 @@ def json_strings(values: pl.Series) -> pl.Series:
     return '"' + escaped + '"'
 
 
-def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Applies ``convert`` to the distinct texts if a column repeats itself, else to all of them."""
     texts = texts.cast(pl.String).rename("text")
     if texts.len() < 64 or texts.head(_PROBE).n_unique() * 2 > min(texts.len(), _PROBE):
@@ -153,7 +153,7 @@ def _json_escaped(texts: pl.Series) -> pl.Series:
     one.
     """
     parts = texts.to_frame().select(
-        pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts")
+        pl.col("text"), pl.col("text").str.extract_groups(ESCAPED_LITERAL).alias("parts")
     )
     quoted, language, datatype = (pl.col("parts").struct.field(str(i)) for i in (1, 2, 3))
     tail = (

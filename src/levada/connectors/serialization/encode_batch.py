@@ -23,6 +23,7 @@ from levada.connectors.serialization.columnar_tables import (
     table_bytes,
 )
 from levada.connectors.serialization.construct_quads import document, quad_records
+from levada.connectors.serialization.flat_rows import flat_rows
 from levada.connectors.serialization.result_formats import REPORTS, TABLES, WHOLE, Format
 from levada.connectors.serialization.serialize import Batch, heading, lines
 from levada.connectors.serialization.typed_columns import typed_frame
@@ -45,6 +46,8 @@ def records(form: Format, query: str, variables: Sequence[str], batch: Batch) ->
     """
     if form in (Format.NQ, Format.TRIG):
         return quad_records(form, query, batch)
+    if form is Format.JSON:
+        return flat_rows(query, variables, batch)
     return lines(form, query, variables, batch)
 
 

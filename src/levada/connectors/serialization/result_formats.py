@@ -1,6 +1,7 @@
 """Lists the formats of results: the queries that each can represent, and how it separates reports.
 
     record   ndjson csv tsv      a line, or a line a solution, with the report time
+             json                a flat object a solution (``flat_rows``)
              nq trig             (CONSTRUCT) each report is a graph, named by ``graph_iris``
     report   srj srx nt          a file a report, named by its time: these have no place for it
     whole    jsonld jelly        (CONSTRUCT) as nq, and a file is one document
@@ -23,6 +24,7 @@ class Format(StrEnum):
     """A result format; its value is the extension of files and the word of ``--format``."""
 
     NDJSON = "ndjson"
+    JSON = "json"
     CSV = "csv"
     TSV = "tsv"
     SRJ = "srj"
@@ -40,16 +42,15 @@ REPORTS = (Format.SRJ, Format.SRX, Format.NT)
 WHOLE = (Format.JSONLD, Format.JELLY)
 TABLES = (Format.ARROW, Format.PARQUET)
 HEADED = (Format.CSV, Format.TSV)
-LINES = (Format.NDJSON, *HEADED, Format.NQ, Format.TRIG)
+LINES = (Format.NDJSON, Format.JSON, *HEADED, Format.NQ, Format.TRIG)
 SHAPES = ("changes", "state")
 """The contents of a relation's files: its changes, or its present rows."""
 _SOLUTIONS = (Format.SRJ, Format.SRX)
 _GRAPHS = (Format.NT, Format.NQ, Format.TRIG, *WHOLE)
-_ANY = (Format.NDJSON, *HEADED, *TABLES)
+_ANY = (Format.NDJSON, Format.JSON, *HEADED, *TABLES)
 
 
 _MEANT = {
-    "json": "ndjson has a JSON object a line, srj a file of SPARQL's JSON results a report",
     "jsonl": "it is called ndjson here",
     "xml": "srx has SPARQL's XML results, a file a report",
     "ttl": "nt and trig are Turtle, too",
@@ -75,7 +76,7 @@ def fitting(form: Form, output: Output) -> tuple[Format, ...]:
     """Returns the formats that can represent the results of such a query.
 
     >>> [str(f) for f in fitting(Form.SELECT, Output.RELATION)]
-    ['ndjson', 'csv', 'tsv', 'arrow', 'parquet']
+    ['ndjson', 'json', 'csv', 'tsv', 'arrow', 'parquet']
     """
     if form is Form.CONSTRUCT:
         return _ANY + _GRAPHS

@@ -2,7 +2,8 @@
 
     transactional id, group   levada-CHECKPOINT-QUERY-TOPIC (behind a query with a hyphen: /TOPIC)
     message                   key: the query's name, so that its reports are in one partition, in
-                              their order; value: a record (ndjson, csv, tsv) or a report (others)
+                              their order; value: a record (ndjson, json, csv, tsv) or a report
+                              (others). With ``message_key`` the key is a row's columns
     position                  the group's committed offset of the topic's partition 0 is the epoch,
                               its metadata the rest; it is part of the transaction
 
@@ -28,6 +29,7 @@ import polars as pl
 
 from levada.connectors.config.kafka_config import CONNECTION, KafkaConfig, connection_of
 from levada.connectors.serialization.encode_batch import contents, records
+from levada.connectors.serialization.flat_rows import keyed_rows
 from levada.connectors.serialization.result_formats import REPORTS, Format, check_fits, meant
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.serialization.unwritable_results import (
@@ -51,11 +53,12 @@ from levada.plan.execution.plan import QueryPlan
 
 SCHEME = "kafka://"
 FORMATS = (
-    Format.NDJSON, Format.CSV, Format.TSV, Format.NQ, Format.TRIG, Format.NT, Format.SRJ,
-    Format.SRX,
+    Format.NDJSON, Format.JSON, Format.CSV, Format.TSV, Format.NQ, Format.TRIG, Format.NT,
+    Format.SRJ, Format.SRX,
 )  # fmt: skip
 _MEDIA = {
     Format.NDJSON: "application/json",
+    Format.JSON: "application/json",
     Format.CSV: "text/csv",
     Format.TSV: "text/tab-separated-values",
     Format.NQ: "application/n-quads",
@@ -82,7 +85,7 @@ _FOR_PEOPLE = (
 class KafkaTarget:
     """A topic for the reports of one query; ``identity``: of the transactions."""
 
-    OPTIONS: ClassVar[tuple[str, ...]] = ("format", "lost", *CONNECTION)
+    OPTIONS: ClassVar[tuple[str, ...]] = ("format", "message_key", "lost", *CONNECTION)
 
     query: str
     config: KafkaConfig
@@ -96,6 +99,7 @@ class KafkaTarget:
     _begun: bool = False  # whether it has worked once: later errors are temporary
     _refused: list[str] = field(default_factory=list)  # why brokers refuse access
     unwritable: list[Unwritable] = field(default_factory=list)
+    key: tuple[str, ...] = ()  # the columns by which messages are keyed; (): the query's name
 
     @classmethod
     def from_url(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
@@ -106,9 +110,16 @@ class KafkaTarget:
         if word not in FORMATS:
             hint = near(word, FORMATS) if word in list(Format) else meant(word)
             raise UsageError(f"{who}: messages are not written as {word}.", hint=hint)
+        key = tuple(filter(None, str(options.get("message_key") or "").split(";")))
+        if key and word != Format.JSON:
+            raise UsageError(
+                f"{who}: message_key is for messages of one row, and {word} has other ones.",
+                hint="Say format=json, too.",
+            )
         parts = "/" if "-" in query else "-"  # (a-b, c) and (a, b-c) must not fence each other
         identity = f"levada-{owner}-{query}{parts}{config.topic}"
-        return cls(query, config, Format(word), skips_of(who, options), identity)
+        skips = skips_of(who, options)
+        return cls(query, config, Format(word), skips, identity, key=key)
 
     @property
     def name(self) -> str:
@@ -116,8 +127,14 @@ class KafkaTarget:
         return f"{SCHEME}{self.config.servers}/{self.config.topic}"
 
     def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
-        """Raises ``UsageError`` if the format cannot represent the results of such a query."""
+        """Raises ``UsageError`` if the format cannot represent the results of such a query, or it
+        lacks a column of the key.
+        """
         check_fits(self.form, query, form, output)
+        for name in self.key:
+            if form is not Form.SELECT or name not in variables:
+                message = f"The output of {query}: message_key={name} is no column of the results."
+                raise UsageError(message, hint=near(name, variables))
 
     def open(self, known: Position | None) -> Position | None:
         """Creates a producer; returns the position that its id has committed. If the broker has
@@ -169,8 +186,19 @@ class KafkaTarget:
             kafka, position = library(), piece.position
             self._producer.begin_transaction()
             self._open = True
-            for value, headers in messages(self.form, piece, self.unwritable):
-                self._produce(value, headers)
+            name = self.query.encode()
+            if self.key:
+                headers = [("content-type", _MEDIA[self.form].encode())]
+                query = piece.query
+                for key, row in keyed_rows(query.name, query.variables, piece.batch, self.key):
+                    self._produce(
+                        None if key is None else key.encode(),
+                        None if row is None else row.rstrip("\n").encode(),
+                        headers,
+                    )
+            else:
+                for value, headers in messages(self.form, piece, self.unwritable):
+                    self._produce(name, value, headers)
             self._producer.poll(0)  # serves callbacks
             if self._producer.flush(ANSWER):  # the next calls would wait for STALE
                 raise TargetAwayError(self._sentence("the broker does not answer"))
@@ -203,12 +231,12 @@ class KafkaTarget:
         if raised:
             raise raised[0]
 
-    def _produce(self, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+    def _produce(
+        self, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
+    ) -> None:
         while True:
             try:
-                self._producer.produce(
-                    self.config.topic, value, key=self.query.encode(), headers=headers
-                )
+                self._producer.produce(self.config.topic, value, key=key, headers=headers)
             except BufferError:  # librdkafka's queue is full
                 self._producer.poll(0.01)
             else:

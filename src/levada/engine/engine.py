@@ -58,6 +58,7 @@ from levada.engine.placement.placement_options import (
     balancing_of,
     degree_by,
     parse_placement_option,
+    partitions_of,
 )
 from levada.engine.placement.planning_options import planning_of
 from levada.engine.python.executor_choice import (
@@ -88,7 +89,7 @@ from levada.runtime.driver.after_commit import Tell
 from levada.runtime.driver.spool_registry import Spools, StreamSource
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import carry_over
-from levada.runtime.executor import Executor, cores
+from levada.runtime.executor import Executor, cores, master_of
 from levada.runtime.publication.publication import Publication
 
 if TYPE_CHECKING:
@@ -171,10 +172,10 @@ class Engine:
         planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
-        self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
+        master = master_of(self._spark, master)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)
         self.temporary = checkpoint is None
         (self._address, self.root), self._mode = (
@@ -183,7 +184,9 @@ class Engine:
         )
         self._memory, self._wish = Memory.parse(memory), parse_placement_option(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
+        partitions = check_partitions(partitions)
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
+        self._partitions = partitions_of(partitions, self._wish, self._balancing, self._master)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.parse(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
@@ -458,7 +461,7 @@ class Engine:
         """
         if self._checkpoint is None:
             await_up(self._spark, self._master)
-            wanted, available_cores = self._partitions, cores(self._master)
+            wanted, available_cores = self._partitions, cores(self._master, self._spark)
             partitions = wanted if isinstance(wanted, int) else available_cores
             if self._wish is not None and wanted is None:
                 partitions = self._wish.partitions(available_cores)

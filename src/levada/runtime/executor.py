@@ -24,7 +24,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from levada.core.code_loading import load_function
 from levada.core.frame import Parcel
@@ -125,9 +125,19 @@ def resolve(name: str) -> Callable[..., list[tuple[int, AnyBlob]]]:
     return load_function(name)
 
 
-def cores(master: str) -> int:
-    """Returns the default number of partitions of a master: the cores in its URL, else the cores of
-    this machine.
+def master_of(session: Any, master: str) -> str:
+    """Returns the master of a Spark session, or ``master`` if there is none yet."""
+    return str(session.sparkContext.master) if _is_classic(session) else master
+
+
+def _is_classic(session: Any) -> bool:
+    """Whether it is a session with a context in this process: Spark Connect has none."""
+    return bool(session) and not type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def cores(master: str, session: Any = None) -> int:
+    """Returns the default number of partitions of a master: the cores in its URL, else those that
+    the ``session`` has by now, else the cores of this machine.
 
     >>> cores("local[3]"), cores("local-cluster[4,2,1024]")
     (3, 8)
@@ -136,6 +146,8 @@ def cores(master: str) -> int:
         return int(master[6:-1])
     if (match := _LOCAL_CLUSTER.fullmatch(master)) is not None:
         return int(match[1]) * int(match[2])
+    if _is_classic(session):
+        return int(session.sparkContext.defaultParallelism)
     return os.cpu_count() or 1
 
 

@@ -24,6 +24,7 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By, b
 
 OFF, LEARN = "off", "learn"
 _WISH = re.compile(r"learn(?::(.*))?")
+_ONE_MACHINE = re.compile(r"none|local(\[.*)?")  # masters without executors of their own
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
 
 
@@ -160,6 +161,23 @@ def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
             "follows from what epochs take.",
             hint="Leave one of the two out.",
         )
+
+
+def partitions_of(
+    wanted: Partitions, wish: PlacementOption | LearnPlacementOption | None,
+    balancing: Balancing | None, master: str,
+) -> Partitions:  # fmt: skip
+    """Returns the option ``partitions``: on a cluster the number follows the executors' cores,
+    unless another option says it. Raises ``UsageError`` if two options say it.
+
+    >>> partitions_of(None, None, None, "spark://host:7077"), partitions_of(3, None, None, "yarn")
+    ('cores', 3)
+    """
+    if wish is not None and isinstance(wanted, str):
+        message = f"partitions is {wanted}, and place says how many partitions there are."
+        raise UsageError(message, hint="Leave one of the two out, or say a number of partitions.")
+    is_free = wanted is None and wish is None and balancing is None
+    return CORES if is_free and _ONE_MACHINE.fullmatch(master) is None else wanted
 
 
 def degree_by(

@@ -23,10 +23,14 @@ def write_stream(folder: Path, start: int, stop: int) -> None:
     (folder / "s" / f"{start:06d}.nt").write_text("".join(lines))
 
 
-def run_kept(folder: Path, *options: str, rows: int = 200, keep: str = "1GB") -> Path:
-    """Runs the query warm over so many readings to their end; returns its checkpoint."""
+def run_kept(
+    folder: Path, *options: str, start: int = 0, rows: int = 200, keep: str = "1GB"
+) -> Path:
+    """Runs the query warm over the readings from ``start`` to ``rows``; returns its checkpoint.
+    With ``--keep-open`` a later run may continue.
+    """
     (folder / "warm.rq").write_text(QUERY)
-    write_stream(folder, 0, rows)
+    write_stream(folder, start, rows)
     checkpoint = folder / "ck"
     arguments = [
         "run", str(folder / "warm.rq"), "--stream", f"s={folder / 's'}", "--once",

@@ -27,9 +27,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
-from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.serialize import Batch, Times, triples_of
 from levada.connectors.serialization.typed_columns import Typed, infer_values
 from levada.core.event_time import TIMELESS, instant
 from levada.core.frozen import frozen
@@ -191,32 +190,53 @@ def report_table(batch: Batch, columns: Sequence[Column]) -> pa.Table:
     >>> report_table(batch, columns_of(["x"], {}, datatypes=True)).select([2, 3, 4]).to_pylist()[1]
     {'number': 1, 'x': 'e:a', 'x_datatype': '@id'}
     """
-    frame = table(batch)
-    report = frame["report"].fill_null(TIMELESS).to_numpy()
-    arrays = [_array(column, frame, report) for column in columns]
+    solutions = triples_of(batch) if batch.form is Form.CONSTRUCT else batch
+    terms, report = _terms(solutions), solutions.report
+    arrays = []
+    for column in columns:
+        match column.content:
+            case "report":
+                values = pl.Series(report).set(pl.Series(report == TIMELESS), None)
+                values = values.cast(pl.Datetime("ms", "UTC")).cast(pl.Datetime("us", "UTC"))
+            case "sign":
+                signs = np.ones(len(report), np.int64) if batch.change is None else batch.change
+                values = pl.Series(signs).cast(pl.Int64)
+            case "number":
+                values = pl.Series(numbers(report))
+            case _:
+                values = _values(column, terms, report)
+        arrays.append(_arrow(column, values))
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _array(column: Column, frame: pl.DataFrame, report: np.ndarray) -> pa.Array:
-    match column.content:
-        case "report":
-            values = frame["report"].cast(pl.Datetime("ms", "UTC")).cast(pl.Datetime("us", "UTC"))
-        case "sign":
-            signed = "change" in frame.columns
-            values = (frame["change"] if signed else pl.repeat(1, frame.height, eager=True)).cast(
-                pl.Int64
-            )
-        case "number":
-            values = pl.Series(numbers(report))
-        case "datatype":
-            values = datatypes_of(frame[column.variable])
-        case "value":
-            values = _fit(column, frame[column.variable], report)
-    array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return array.cast(arrow_type(column.type))
+def result_terms(batch: Batch) -> pl.DataFrame:
+    """Returns the variables of a batch as N-Triples texts (ASK: the column boolean)."""
+    return _terms(triples_of(batch) if batch.form is Form.CONSTRUCT else batch)
 
 
-def numbers(report: np.ndarray) -> np.ndarray:
+def _terms(batch: Batch) -> pl.DataFrame:
+    if batch.form is Form.ASK:
+        return pl.DataFrame({"boolean": batch.booleans})
+    return pl.DataFrame({name: column.cast(pl.String) for name, column in batch.columns.items()})
+
+
+def term_table(terms: pl.DataFrame, columns: Sequence[Column]) -> pa.Table:
+    """Returns a table of variables without the key of a report. Raises ``UnfitValueError``."""
+    report = np.full(terms.height, TIMELESS)
+    arrays = [_arrow(column, _values(column, terms, report)) for column in columns]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
+
+
+def _values(column: Column, terms: pl.DataFrame, report: Times) -> pl.Series:
+    texts = terms[column.variable]
+    return datatypes_of(texts) if column.content == "datatype" else _fit(column, texts, report)
+
+
+def _arrow(column: Column, values: pl.Series) -> pa.Array:
+    return values.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(arrow_type(column.type))
+
+
+def numbers(report: Times) -> Times:
     """Returns the place of each row within its report.
 
     >>> numbers(np.array([5, 5, 7])).tolist()
@@ -248,7 +268,7 @@ def datatypes_of(texts: pl.Series) -> pl.Series:
     return texts.cast(pl.String).rename("text").to_frame().select(chosen).to_series()
 
 
-def _fit(column: Column, texts: pl.Series, report: np.ndarray) -> pl.Series:
+def _fit(column: Column, texts: pl.Series, report: Times) -> pl.Series:
     """Converts terms to the type of their column. Raises ``UnfitValueError``."""
     values = convert(texts, column.type)
     if values is not None:

@@ -24,7 +24,6 @@ from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.reader_leases import ReaderLease
 from levada.checkpoint.request_files import read_ledger
 from levada.checkpoint.result_index import Entry
-from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.report_tables import (
     Column,
     arrow_schema,
@@ -33,6 +32,7 @@ from levada.connectors.serialization.report_tables import (
     common_type,
     inferred_type,
     report_table,
+    result_terms,
     result_variables,
 )
 from levada.connectors.serialization.serialize import Batch
@@ -214,7 +214,7 @@ class KeptReports:
         for entry in _ends_of(entries):
             archived = self._archive.read(entry, self.query, bounds.after)
             if archived is not None:
-                frame = table(_up_to(archived, bounds.until).batch)
+                frame = result_terms(_up_to(archived, bounds.until).batch)
                 for name in names:
                     types[name] = common_type(types[name], inferred_type(frame[name]))
         return types

@@ -123,6 +123,15 @@ def test_a_table_has_the_key_of_each_row_then_the_variables() -> None:
     assert table.column("x_datatype").to_pylist() == ["@id", "@en", None]
 
 
+def test_variables_with_the_names_of_key_columns_keep_them() -> None:
+    names = ["report", "sign", "number"]
+    batch = Batch(np.array([7]), columns={name: pl.Series([f"<e:{name}>"]) for name in names})
+    table = report_table(batch, columns_of(names, {}))
+    assert table.select(names).to_pylist() == [{name: f"e:{name}" for name in names}]
+    assert table["levada_report"].cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [7]
+    assert table["levada_sign"].to_pylist() == [1] and table["levada_number"].to_pylist() == [0]
+
+
 def test_ask_and_construct_and_no_rows() -> None:
     ask = Batch(np.array([5]), Form.ASK, booleans=np.array([True]))
     columns = columns_of(["boolean"], {"boolean": "boolean"}, datatypes=True)

@@ -192,9 +192,10 @@ class Query(Tabular):
         return thread
 
     def to(self, url: str, **options: str) -> Query:
-        """Sends the reports to a topic of Kafka or a table of PostgreSQL, too, each exactly once,
-        even if processes are killed. URLs: ``kafka://HOST:PORT/TOPIC`` (``format``) and
-        ``postgresql://HOST/DATABASE`` (``table``, ``as_``, ``key``); see docs/outputs.md. A query
+        """Sends the reports to Kafka, PostgreSQL or a Delta table, too, each exactly once, even if
+        processes are killed. URLs: ``kafka://HOST:PORT/TOPIC`` (``format``),
+        ``postgresql://HOST/DATABASE`` (``table``, ``as_``, ``key``) and ``delta://PATH``
+        (``as_``, ``key``, ``every``, ``columns``); see docs/outputs.md. A query
         that was added while the engine runs is sent from its first report on. Raises
         ``UsageError``.
         """

@@ -84,7 +84,7 @@ Outputs = Annotated[
     typer.Option(
         "--to",
         metavar="[QUERY=]URL[,key=value...]",
-        help="Take a query's reports to a topic of Kafka or a table of PostgreSQL; repeatable.",
+        help="Take a query's reports to Kafka, PostgreSQL or a Delta table; repeatable.",
     ),
 ]
 To = Annotated[

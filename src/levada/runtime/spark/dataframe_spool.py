@@ -194,7 +194,7 @@ def _schema(
     >>> _schema([t.StructField("id", t.LongType()), t.StructField("reading", inner)])
     {'id': 'integer', 'reading.temp': 'double'}
     """
-    schema = {}
+    schema: dict[str, str] = {}
     names = names or {one.name for one in fields}
     for one in fields:
         steps = (*parents, one.name)

@@ -137,6 +137,13 @@ def test_a_wrong_checkpoint_and_one_that_keeps_nothing(
 ) -> None:
     assert main(["results", str(tmp_path / "none"), "warm"]) == 1
     assert "is not a checkpoint of Levada" in capsys.readouterr().err
+    checkpoint = run_kept(tmp_path, keep="")
+    capsys.readouterr()
+    assert main(["results", str(checkpoint), "warm", "--out", str(tmp_path / "x")]) == 2
+    told = capsys.readouterr().err
+    assert "keeps no report of the query warm" in told and "--keep" in told
+    assert main(["results", str(checkpoint), "wrm", "--out", str(tmp_path / "x")]) == 2
+    assert "Did you mean warm?" in capsys.readouterr().err
 
 
 def test_deleted_reports_are_an_error_that_names_the_oldest_or_are_skipped(

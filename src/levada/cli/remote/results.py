@@ -90,7 +90,8 @@ def _open_reports(
     skips = skips_of("levada results", {"lost": request.lost})
     while True:
         try:
-            return KeptReports(request.checkpoint, request.query, skips, lease)
+            follower = lease if request.follow else None
+            return KeptReports(request.checkpoint, request.query, skips, follower)
         except NoReportsError:
             if not request.follow or not (request.wait or engine_runs(request.checkpoint)):
                 raise

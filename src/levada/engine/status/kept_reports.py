@@ -68,7 +68,8 @@ class NoReportsError(UsageError):
 
 @dataclass
 class KeptReports:
-    """The kept reports of a query. ``skips``: deleted reports may be missing in a range. Raises
+    """The kept reports of a query. ``skips``: deleted reports may be missing in a range. ``lease``:
+    the lease of a reader that follows an engine, also one that keeps nothing for others. Raises
     ``UsageError`` for an unknown query, or one without kept reports, and ``CheckpointError``.
     """
 
@@ -85,7 +86,7 @@ class KeptReports:
         self._archive = Archive(self.root, self.lease)
         self._archive.refresh()
         entries = deque(self._archive.entries(self.query, None), maxlen=1)
-        if not entries:
+        if not entries or not (self._archive.has_index or self.lease):
             raise self._absence_error()
         newest = entries[0]
         self.plan = plan_of(self.root, self._facts, newest.plan).queries[self.query]

@@ -69,7 +69,7 @@ _TYPES: Mapping[str, type[DataType]] = {
 
 
 def register(session: Any) -> None:
-    """Registers the data source ``levada`` in a Spark session, also one of Spark Connect."""
+    """Registers the data source ``levada`` in a Spark session."""
     session.dataSource.register(LevadaSource)
 
 

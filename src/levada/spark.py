@@ -56,11 +56,7 @@ from levada.engine.status.kept_reports import KeptReports, Range
 from levada.errors import CheckpointError, UsageError, near
 
 OPTIONS = ("checkpoint", "query", "columns", "datatypes", "from", "until", "lost")
-TABLE_PROPERTIES = (
-    "collation", "comment", "external", "is_managed_location", "location", "owner", "path",
-    "provider", "table_type",
-)  # fmt: skip
-"""Properties of tables that Spark passes as options, too."""
+VIEW = "CREATE TEMPORARY VIEW .. USING levada OPTIONS (checkpoint '..', query '..')"
 BATCH_ROWS = 1 << 16
 _TYPES: Mapping[str, type[DataType]] = {
     "bigint": LongType, "double": DoubleType, "boolean": BooleanType, "date": DateType,
@@ -92,11 +88,13 @@ class SourceOptions:
         >>> SourceOptions.parse({"checkpoint": "state", "query": "q", "from": "5"}).first
         '5'
         """
-        words = {
-            name.lower(): value
-            for name, value in options.items()
-            if name.lower() not in TABLE_PROPERTIES and not name.startswith("option.")
-        }
+        words = {name.lower(): value for name, value in options.items()}
+        if "provider" in words or not words:  # Spark 4.3 reads a table without its options
+            raise UsageError(
+                "Spark does not give the options of a table in its catalog to Python data sources: "
+                "levada cannot read such a table.",
+                hint=f"Say {VIEW}, or .option(..) in a program.",
+            )
         for name in words:
             if name not in OPTIONS:
                 raise UsageError(

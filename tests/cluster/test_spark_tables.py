@@ -92,6 +92,8 @@ def test_a_batch_in_dataframes_and_in_sql(spark: Any, tmp_path: Path) -> None:
     options = f"OPTIONS (checkpoint '{checkpoint}', query 'warm')"
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW warm USING levada {options}")
     assert spark.sql("SELECT count(*) FROM warm WHERE room IS NOT NULL").collect()[0][0] == 200
+    with pytest.raises(Exception, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING levada {options}")
 
 
 @pytest.mark.long

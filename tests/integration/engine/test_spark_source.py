@@ -104,9 +104,11 @@ def test_wrong_options_are_refused(checkpoint: Path, options: dict[str, str], me
     assert message in str(error.value)
 
 
-def test_properties_of_a_table_are_no_options(checkpoint: Path) -> None:
-    properties = {"provider": "levada", "owner": "me", "option.query": "warm"}
-    assert source(checkpoint, **properties).schema() == source(checkpoint).schema()
+@pytest.mark.parametrize("options", [{}, {"provider": "levada", "option.query": "warm"}])
+def test_a_table_of_sparks_catalog_is_refused(options: dict[str, str]) -> None:
+    """Spark passes the options of a table when it is made, and none when it is read."""
+    with pytest.raises(UsageError, match=r"CREATE TEMPORARY VIEW \.\. USING levada OPTIONS"):
+        LevadaSource(options)
 
 
 def test_deleted_reports_are_an_error_or_skipped(tmp_path: Path) -> None:

@@ -146,6 +146,15 @@ def test_a_wrong_checkpoint_and_one_that_keeps_nothing(
     assert "Did you mean warm?" in capsys.readouterr().err
 
 
+def test_a_full_disk_behind_standard_output_is_a_sentence(checkpoint: Path) -> None:
+    command = [sys.executable, "-m", "levada", "results", str(checkpoint), "warm"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "The disk that holds standard output is full." in done.stderr
+    assert "fault of Levada" not in done.stderr
+
+
 def test_deleted_reports_are_an_error_that_names_the_oldest_or_are_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

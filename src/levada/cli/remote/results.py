@@ -30,7 +30,7 @@ from levada.connectors.sinks.transactional_sink import skips_of
 from levada.core.durable_files import sink_error, write_atomic
 from levada.core.frozen import frozen
 from levada.engine.status.kept_reports import KeptReports, NoReportsError, Range
-from levada.errors import UsageError
+from levada.errors import SinkError, UsageError
 
 LOOK = 0.05  # s between two looks for reports
 RUNS = 0.5  # s between two looks at whether the engine runs
@@ -105,8 +105,13 @@ def _write_once(
     """Writes a range to standard output or a file, which appears as a whole."""
     path = Path(request.out)
     if request.out == "-":
-        _write_tables(sys.stdout.buffer, request.form, reports, columns, bounds)
-        sys.stdout.buffer.flush()
+        try:
+            _write_tables(sys.stdout.buffer, request.form, reports, columns, bounds)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError as error:
+            raise SinkError("Nobody reads standard output any more.") from error
+        except OSError as error:
+            raise sink_error(error, "standard output") from error
         return
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", hint="Name a file, or say --follow.")

@@ -65,6 +65,7 @@ class Name(StrEnum):
     DELAY = "delay"
     MEMORY = "memory"
     FORMATS = "formats"
+    TABLES = "tables"
 
 
 def main(

@@ -55,6 +55,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
+    if name == "spark":
+        from levada.core.code_loading import load_module
+
+        return load_module("levada.spark")
     if name in _HOMES:
         from levada.core.code_loading import load_module  # here: importing the package loads little
 

@@ -216,6 +216,22 @@ def test_rows_are_tuples(spark: Any, tmp_path: Path) -> None:
         ]
 
 
+def test_fields_of_structs_are_columns(spark: Any, tmp_path: Path) -> None:
+    batch(tmp_path / "in", "a.json", range(3))
+    nested = frame(spark, tmp_path / "in").selectExpr(
+        "named_struct('temp', double(k) / 2, 'at', named_struct('k', k)) AS reading", "ts"
+    )
+    with Engine(spark=False) as engine:
+        engine.stream("S", nested, tuples=True)
+        text = "Istream(Select reading.temp As temp, reading.at.k As k From S [Range 1 s])"
+        query = engine.register(text, dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        found = query.to_polars()
+        assert found["temp"].to_list() == [0.0, 0.5, 1.0]
+        assert found["k"].to_list() == [0, 1, 2]
+
+
 def test_wrong_uses_are_sentences(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(1))
     streaming = frame(spark, tmp_path / "in")

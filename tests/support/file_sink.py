@@ -42,6 +42,7 @@ class FileTarget:
     path: Path
     skips: bool = False
     whole: bool = False
+    interval_ms: int = 0
     unwritable: list[Any] = field(default_factory=list)
 
     @classmethod

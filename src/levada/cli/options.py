@@ -197,8 +197,8 @@ Outputs = Annotated[
     typer.Option(
         "--to",
         metavar="QUERY=URL[,key=value...]",
-        help="Take a query's reports to kafka://HOST:PORT/TOPIC or postgresql://HOST/DATABASE, "
-        "each once; with --checkpoint.",
+        help="Take a query's reports to kafka://HOST:PORT/TOPIC, postgresql://HOST/DATABASE or "
+        "delta://PATH, each once; with --checkpoint.",
         rich_help_panel=_RESULTS,
     ),
 ]

@@ -121,14 +121,18 @@ class Query(Tabular):
 
     # -- report by report --
 
-    def results(self) -> Iterator[Report]:
+    def results(self) -> ReportIterator:
         """Yields the reports with a result, in order: all earlier ones, then each new one, until
-        the query ends.
+        the query ends. ``to_polars()``, ``to_arrow()`` and the similar methods of the iterator
+        return the present results as one table.
 
         The query ends with the engine, or when it is unregistered. Raises ``UsageError`` before the
         engine has started. Raises the engine's failure at the end, since the reports are then
         incomplete.
         """
+        return ReportIterator(self)
+
+    def _iterate_to_end(self) -> Iterator[Report]:
         yield from self._iterate_published()
         self._engine.await_end(0)
 
@@ -188,9 +192,10 @@ class Query(Tabular):
         return thread
 
     def to(self, url: str, **options: str) -> Query:
-        """Sends the reports to a topic of Kafka or a table of PostgreSQL, too, each exactly once,
-        even if processes are killed. URLs: ``kafka://HOST:PORT/TOPIC`` (``format``) and
-        ``postgresql://HOST/DATABASE`` (``table``, ``as_``, ``key``); see docs/outputs.md. A query
+        """Sends the reports to Kafka, PostgreSQL or a Delta table, too, each exactly once, even if
+        processes are killed. URLs: ``kafka://HOST:PORT/TOPIC`` (``format``),
+        ``postgresql://HOST/DATABASE`` (``table``, ``as_``, ``key``) and ``delta://PATH``
+        (``as_``, ``key``, ``every``, ``columns``); see docs/outputs.md. A query
         that was added while the engine runs is sent from its first report on. Raises
         ``UsageError``.
         """
@@ -265,6 +270,25 @@ class Query(Tabular):
         if state:
             check_state(form, self.name, self._query.output)
         check_fits(form, self.name, self._query.form, self._query.output)
+
+
+class ReportIterator(Tabular):
+    """An iterator over the reports of a query, with their conversions to a table."""
+
+    __slots__ = ("_query", "_reports")
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._reports = query._iterate_to_end()
+
+    def __iter__(self) -> Iterator[Report]:
+        return self
+
+    def __next__(self) -> Report:
+        return next(self._reports)
+
+    def _table(self) -> Table:
+        return self._query._table()
 
 
 @dataclass(repr=False)

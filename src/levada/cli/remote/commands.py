@@ -44,6 +44,37 @@ FromStart = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait", help="Go on where no engine runs, until Ctrl-C: one may start.")
 ]
+QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a query.")]
+TableFormat = Annotated[
+    Literal["arrow", "parquet"], typer.Option("--as", help="The format of the table.")
+]
+TableOut = Annotated[
+    str,
+    typer.Option("--out", metavar="FILE|FOLDER", help="Where to write; - is standard output."),
+]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Write a file for each report into --out, also of later ones."),
+]
+FirstReport = Annotated[
+    str, typer.Option("--from", metavar="TIME", help="The first report time: ISO or ms.")
+]
+LastReport = Annotated[
+    str, typer.Option("--until", metavar="TIME", help="The last report time: ISO or ms.")
+]
+Columns = Annotated[
+    str,
+    typer.Option(
+        "--columns", metavar="NAME[ TYPE],...", help="Variables, each with a type if you name one."
+    ),
+]
+Datatypes = Annotated[
+    bool, typer.Option("--datatypes", help="Add the datatype of each variable as a column.")
+]
+Lost = Annotated[
+    Literal["stop", "skip"],
+    typer.Option("--lost", help="What to do about reports that are not kept any more."),
+]
 Live = Annotated[
     bool, typer.Option("--watch", help="Show it anew whenever it changes, until Ctrl-C.")
 ]
@@ -53,7 +84,7 @@ Outputs = Annotated[
     typer.Option(
         "--to",
         metavar="[QUERY=]URL[,key=value...]",
-        help="Take a query's reports to a topic of Kafka or a table of PostgreSQL; repeatable.",
+        help="Take a query's reports to Kafka, PostgreSQL or a Delta table; repeatable.",
     ),
 ]
 To = Annotated[
@@ -139,6 +170,34 @@ def _tail(
     tail(checkpoint, names or (), Format(result_format), from_start=from_start, wait=wait)
 
 
+def _results(
+    checkpoint: o.CheckpointFolder,
+    query: QueryName,
+    table_format: TableFormat = "parquet",
+    out: TableOut = "-",
+    follow: Follow = False,
+    wait: Wait = False,
+    first: FirstReport = "",
+    last: LastReport = "",
+    columns: Columns = "",
+    datatypes: Datatypes = False,
+    lost: Lost = "stop",
+    debug: o.Debug = False,
+) -> None:
+    """Write the reports of a query that a checkpoint keeps as a table with typed columns.
+
+    --follow writes a file for each report into a folder, until the engine ends.
+    """
+    from levada.cli.remote.results import ResultsRequest, write_results
+    from levada.connectors.serialization.result_formats import Format
+
+    request = ResultsRequest(
+        checkpoint, query, Format(table_format), out, follow, wait, first, last, columns,
+        datatypes, lost,
+    )  # fmt: skip
+    write_results(request)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Adds these commands to the command line."""
     app.command("ps", epilog="[bold]Example[/bold]\n\nlevada ps")(_ps)
@@ -152,3 +211,5 @@ def add_commands(app: typer.Typer) -> None:
         _drop_stream
     )
     app.command("tail", epilog="[bold]Example[/bold]\n\nlevada tail state hot --format csv")(_tail)
+    example = "[bold]Example[/bold]\n\nlevada results state warm --as parquet --out warm.parquet"
+    app.command("results", epilog=example)(_results)

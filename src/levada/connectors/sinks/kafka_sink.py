@@ -93,6 +93,7 @@ class KafkaTarget:
     skips: bool
     identity: str
     whole: bool = False
+    interval_ms: int = 0
     _producer: Any = None
     _consumer: Any = None
     _open: bool = False  # whether a transaction is open

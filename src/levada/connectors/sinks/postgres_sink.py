@@ -32,6 +32,7 @@ from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
 from levada.connectors.serialization.serialize import Batch
 from levada.connectors.serialization.unwritable_results import Unwritable
+from levada.connectors.sinks.relation_changes import keys_of, net_changes, split_by_sign
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
 from levada.core.query_model import Form, Output
 from levada.errors import (
@@ -39,7 +40,6 @@ from levada.errors import (
     SourceError,
     TargetAwayError,
     TargetTakenError,
-    UnfitResultError,
     UsageError,
 )
 
@@ -52,9 +52,6 @@ from levada.errors import (
 #
 # Values are those of CSV: an IRI, a lexical form, ``_:label``; unbound is null. U+0000, which
 # PostgreSQL does not support, becomes U+FFFD. Cost: a few copies of the columns.
-
-
-TIMES = "#"  # the column of multiplicities; no variable has such a name
 
 
 class Change(NamedTuple):
@@ -80,25 +77,8 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
     """Returns the changes of the rows of a table by a batch of changes. Raises
     ``UnfitResultError`` for two rows with one key.
     """
-    assert batch.change is not None, "changes have signs"
-    texts = {name: batch.columns[name].cast(pl.String) for name in variables}
-    signed = pl.DataFrame({**texts, TIMES: batch.change}).cast({TIMES: pl.Int64})
-    net = signed.group_by(*variables, maintain_order=True).agg(pl.col(TIMES).sum())
-    plain = net.with_columns(_plain(net[name]).alias(name) for name in variables)
-    left, new = (
-        plain.filter(pl.col(TIMES) * sign > 0).select(*variables, TIMES) for sign in (-1, 1)
-    )
-    for rows in (left, new):
-        twice = rows.filter((pl.col(TIMES).abs() > 1) | pl.struct(*key).is_duplicated())
-        if twice.height or rows.select(pl.any_horizontal(pl.col(*key).is_null().any())).item():
-            shown = ", ".join(
-                f"{k}={v}" for k, v in zip(key, _first_key(twice, rows, key), strict=True)
-            )
-            raise UnfitResultError(
-                f"The relation has no key {', '.join(key)}: of {shown} there are several rows, or "
-                "a part is unbound.",
-                hint="Name a key that tells all its rows apart.",
-            )
+    net = net_changes(variables, batch)
+    left, new = split_by_sign(key, net.with_columns(_plain(net[name]) for name in variables))
     names = list(variables)
     return [
         Change("go", left.join(new, on=list(key), how="anti").select(*key)),
@@ -107,18 +87,14 @@ def change_of(variables: Sequence[str], key: Sequence[str], batch: Batch) -> lis
     ]
 
 
-def _first_key(twice: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str]) -> tuple[object, ...]:
-    candidates = (twice if twice.height else rows).select(*key)
-    return tuple(candidates.row(0))
-
-
 def csv_of(rows: pl.DataFrame) -> bytes:
     """Encodes rows for COPY: an unquoted empty field is null, a quoted one the empty text."""
     return rows.write_csv(include_header=False, quote_style="non_numeric").encode()
 
 
 def _plain(texts: pl.Series) -> pl.Series:
-    return plain_values(texts).str.replace_all("\0", "\N{REPLACEMENT CHARACTER}", literal=True)
+    values = plain_values(texts).alias(texts.name)
+    return values.str.replace_all("\0", "\N{REPLACEMENT CHARACTER}", literal=True)
 
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -148,6 +124,7 @@ class PostgresTarget:
     password: str
     skips: bool
     output: str
+    interval_ms: int = 0
     _connection: Any = None
     _silence: float = 0.0  # s, for this connection
     _owner: str = ""
@@ -165,7 +142,7 @@ class PostgresTarget:
         who = f"The output of {query}"
         _check_url(who, url)
         shape = str(options.get("as") or "changes")
-        key = tuple(k.strip().lstrip("?") for k in str(options.get("key") or "").split(";") if k)
+        key = keys_of(options.get("key"))
         skips = skips_of(who, options)
         state = shape == "state"
         for broken, message, hint in (

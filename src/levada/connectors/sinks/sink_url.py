@@ -2,8 +2,9 @@
 
     kafka://HOST:PORT[,HOST:PORT...]/TOPIC    format, tls, ca, cert, key, sasl, user, password
     postgresql://[USER@]HOST[:PORT]/DATABASE  table, as (changes, state), key, password
+    delta://PATH, delta://s3://BUCKET/PATH    as, key, columns, datatypes, every, new_columns
 
-Both accept ``lost=stop|skip``, for reports that were dropped before they were delivered. A password
+All accept ``lost=stop|skip``, for reports that were dropped before they were delivered. A password
 is a reference (``connectors.config.secret_reference``). Faults are reported before anything runs.
 """
 
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from levada.connectors.sinks.delta_sink import SCHEME as DELTA
+from levada.connectors.sinks.delta_sink import DeltaTarget
 from levada.connectors.sinks.kafka_sink import SCHEME as KAFKA
 from levada.connectors.sinks.kafka_sink import KafkaTarget
 from levada.connectors.sinks.postgres_sink import SCHEMES as POSTGRES
@@ -25,10 +28,12 @@ Make = Callable[[str, str, Mapping[str, Any], str], Target]
 _MAKERS: dict[str, Make] = {
     KAFKA: KafkaTarget.from_url,
     **dict.fromkeys(POSTGRES, PostgresTarget.from_url),
+    DELTA: DeltaTarget.from_url,
 }
 OPTIONS: dict[str, tuple[str, ...]] = {
     KAFKA: KafkaTarget.OPTIONS,
     **dict.fromkeys(POSTGRES, PostgresTarget.OPTIONS),
+    DELTA: DeltaTarget.OPTIONS,
 }
 
 
@@ -49,7 +54,7 @@ class Destination:
         """
         scheme = next((s for s in _MAKERS if self.url.startswith(s)), None)
         if scheme is None:
-            known = ", ".join(f"{s}.." for s in (KAFKA, POSTGRES[0]))
+            known = ", ".join(f"{s}.." for s in (KAFKA, POSTGRES[0], DELTA))
             raise UsageError(
                 f"The results of {query} cannot go to {self.url.partition('://')[0]}..: there is "
                 "no such target.",

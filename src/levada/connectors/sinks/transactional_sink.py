@@ -48,7 +48,8 @@ class Piece:
 class Target(Protocol):
     """A topic or a table, for one query of one checkpoint. ``name``: its URL for people, without
     user and password. ``skips``: dropped reports may be missing. ``whole``: it needs all reports
-    from the query's beginning. ``unwritable``: the results that its format could not represent,
+    from the query's beginning. ``interval_ms``: the results of so long are written together.
+    ``unwritable``: the results that its format could not represent,
     until they are fetched.
     """
 
@@ -65,6 +66,10 @@ class Target(Protocol):
     @property
     def whole(self) -> bool:
         """Whether it needs all reports from the query's beginning."""
+
+    @property
+    def interval_ms(self) -> int:
+        """The time for which results are gathered into one write, ms; 0: each epoch is one."""
 
     def check(self, query: str, form: Form, output: Output, variables: tuple[str, ...]) -> None:
         """Raises ``UsageError`` if the target cannot represent the results of such a query."""

@@ -350,6 +350,8 @@ class Deliveries:
         them.
         """
         self._sweep()
+        for delivery in self.all:
+            delivery.flush()
         entries = () if index is None else index.entries
         working = (delivery for delivery in self.all if not delivery.broken)
         slow = next((d for d in working if not d.has_asked or _has_unsent(d, entries)), None)

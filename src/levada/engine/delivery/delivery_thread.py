@@ -14,10 +14,12 @@ the epoch ``ends``. Another output to the same target waits until then.
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from zlib import crc32
 
@@ -26,11 +28,12 @@ import msgspec
 from levada.checkpoint.delivery_progress import Delivered
 from levada.checkpoint.request_files import Sent
 from levada.checkpoint.result_index import Cursor, Entry
+from levada.connectors.serialization.merge_epochs import join
 from levada.connectors.sinks.dead_letter_files import Letter, LetterFiles
 from levada.connectors.sinks.transactional_sink import Piece, Position, Target
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MAX, MIN
-from levada.engine.status.result_archive import Archive
+from levada.engine.status.result_archive import Archive, ArchivedReports
 from levada.errors import (
     EngineError,
     EvaluationError,
@@ -40,11 +43,13 @@ from levada.errors import (
     TargetTakenError,
     UnfitResultError,
 )
+from levada.plan.execution.plan import QueryPlan
 from levada.runtime.publication.registered_query import Lifetime
 from levada.runtime.task.operator_failures import as_failure
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
 LOOK = 0.5  # s without a signal after which the thread looks for reports
+MAX_GATHERED = 64 << 20  # bytes of segments that are gathered for one write
 ENDING = 3.0  # s for targets to end writes in progress
 
 
@@ -86,6 +91,9 @@ class Delivery:
         )
         self.reached = max(0 if known is None else known.delivered_epoch, self.begins)
         self._archive = Archive(self.root)
+        self._gathered: list[Entry] = []  # for one write of the target
+        self._gathered_at = 0.0
+        self._flushing = False
         self._stopping, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(
             target=self._run, name=f"levada output {self.query}", daemon=True
@@ -205,6 +213,7 @@ class Delivery:
     def _deliver(self) -> None:
         """Opens the target and delivers until the target fails or the output must end."""
         known = None if self.known is None else self.position
+        self._gathered.clear()
         position = self.target.open(known)
         cursor = Cursor(self.root)
         ends, entries = self.ends, cursor.read_new()
@@ -215,9 +224,13 @@ class Delivery:
                 if self._stopping.is_set():
                     return None
                 if self.has(entry):
-                    with cpu_guard():
-                        self._write(entry)
-                self.reached = max(self.reached, entry.epoch)
+                    self._gathered.append(entry)
+                    if not self.target.interval_ms or self._is_due():
+                        self._write_gathered()
+                if not self._gathered:
+                    self.reached = max(self.reached, entry.epoch)
+            if ends < MAX or self._is_due():
+                self._write_gathered()
             if ends < MAX:  # set before the last look, so that look had all reports
                 self.over = True
                 return self._stopping.set()
@@ -269,19 +282,58 @@ class Delivery:
         had = (e.epoch for e in mine if e.last(self.query) <= position.report)
         return msgspec.structs.replace(position, epoch=max(had, default=self.begins))
 
-    def _write(self, entry: Entry) -> None:
+    def flush(self) -> None:
+        """Makes the target get gathered results at once."""
+        if self._gathered and not self._flushing:
+            self._flushing = True
+            self.wake()
+
+    def _is_due(self) -> bool:
+        """Returns whether gathered results must be written now."""
+        if not self._gathered:
+            return False
+        if len(self._gathered) == 1:
+            self._gathered_at = self._gathered_at or time.monotonic()
+        age_ms = (time.monotonic() - self._gathered_at) * 1000
+        size = sum(entry.segment_bytes for entry in self._gathered)
+        late = age_ms >= self.target.interval_ms or size >= MAX_GATHERED
+        return late or self.holds or self._flushing
+
+    def _write_gathered(self) -> None:
+        """Writes the gathered epochs: as one, while they are of one query."""
+        entries, self._gathered, self._gathered_at = self._gathered, [], 0.0
+        self._flushing = False
+        with cpu_guard():
+            self._write(entries)
+        if entries:
+            self.reached = max(self.reached, entries[-1].epoch)
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        batches = []
+        for entry in entries:
+            archived = self._read(entry)
+            if archived is not None:
+                batches.append((entry, archived))
+        for _, group in groupby(batches, key=lambda each: _shape_of(each[1].query)):
+            members = list(group)
+            entry, archived = members[-1]
+            batch = join([each.batch for _, each in members])
+            position = Position(entry.epoch, entry.last(self.query), archived.query.since)
+            self.target.write(Piece(archived.query, batch, position))
+            self.position = position
+            self._publish_unwritable(entry.epoch)
+
+    def _read(self, entry: Entry) -> ArchivedReports | None:
+        """Reads the reports of an epoch; None if the target has them."""
         archived = self._archive.read(entry, self.query)
         if self.older and archived is not None and archived.query.since == self.position.since:
             archived = self._archive.read(entry, self.query, self.position.report)
             if entry.last(self.query) <= self.position.report:
                 self.position = msgspec.structs.replace(self.position, epoch=entry.epoch)
-                return
+                return None
         if archived is None:
             raise SinkError(f"The results of {self.query} in epoch {entry.epoch} are gone.")
-        position = Position(entry.epoch, entry.last(self.query), archived.query.since)
-        self.target.write(Piece(archived.query, archived.batch, position))
-        self.position = position
-        self._publish_unwritable(entry.epoch)
+        return archived
 
     def _publish_unwritable(self, epoch: int) -> None:
         """Writes the results that the target's format cannot hold as dead letters."""
@@ -292,3 +344,9 @@ class Delivery:
             unwritable.clear()
             message = f"{self.target.name} cannot hold some results of the query {self.query}"
             warnings.warn(f"{message}: they are dead letters.", stacklevel=2)
+
+
+def _shape_of(query: QueryPlan) -> tuple[object, ...]:
+    """Returns the facts that results must share to be written together."""
+    timeless = () if query.streams else (object(),)  # reports without a time stay apart
+    return query.since, query.form, query.output, tuple(query.variables), timeless

@@ -78,6 +78,11 @@ class Archive:
                         del entries[:n]
         return new
 
+    @property
+    def has_index(self) -> bool:
+        """Whether the engine keeps results by an index; else it deletes them after an epoch."""
+        return self._index.has_index
+
     def queries(self) -> set[str]:
         """Returns the queries that have kept reports."""
         with self._lock:

@@ -1,1 +1,1 @@
-"""Spark: the only package that imports pyspark."""
+"""Spark: only this package and ``levada.spark`` import pyspark."""

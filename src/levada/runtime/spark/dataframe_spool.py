@@ -13,7 +13,7 @@ Spark's time to bring a batch to the driver, then a few string operations of Pol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.streaming import StreamingQuery
 
+from levada.connectors.config.json_path import path_name
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.row_lines import statement_lines, text_lines
 from levada.connectors.spool.spool_folder import Batches, spool_folder
@@ -183,11 +184,25 @@ def _typed_columns(
         yield columns[-1], _TIMES, "a whole number of ms, a timestamp or an ISO time"
 
 
-def _schema(fields: Sequence[t.StructField]) -> dict[str, str]:
-    """Returns the columns of the four types; the time's may have another."""
-    schema = {}
+def _schema(
+    fields: Sequence[t.StructField], parents: tuple[str, ...] = (), names: Container[str] = ()
+) -> dict[str, str]:
+    """Returns the columns of the four types, and the fields of structs as paths such as ``a.b``;
+    the time's may have another type. A path that is the name of a column (``names``) is left out.
+
+    >>> inner = t.StructType([t.StructField("temp", t.DoubleType())])
+    >>> _schema([t.StructField("id", t.LongType()), t.StructField("reading", inner)])
+    {'id': 'integer', 'reading.temp': 'double'}
+    """
+    schema: dict[str, str] = {}
+    names = names or {one.name for one in fields}
     for one in fields:
+        steps = (*parents, one.name)
+        if isinstance(one.dataType, t.StructType):
+            schema |= _schema(one.dataType.fields, steps, names)
+            continue
+        name = path_name(steps) if parents else one.name
         for kinds, word in _TYPES:
-            if isinstance(one.dataType, kinds):
-                schema[one.name] = word
+            if isinstance(one.dataType, kinds) and not (parents and name in names):
+                schema[name] = word
     return schema

@@ -306,7 +306,7 @@ def _group_needs(
             continue
         facets = Facet.ID if spec.distinct or spec.arg not in child.typed else Facet.NUM
         match spec.function:
-            case AggregateFunction.SUM | AggregateFunction.AVG:
+            case AggregateFunction.SUM | AggregateFunction.AVG | AggregateFunction.SUM_REST:
                 facets |= Facet.NUM
             case AggregateFunction.MIN | AggregateFunction.MAX:
                 facets |= Facet.NUM | Facet.TEXT

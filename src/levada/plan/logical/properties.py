@@ -23,6 +23,7 @@ _ADD_UP = frozenset(
         AggregateFunction.COUNT,
         AggregateFunction.SUM,
         AggregateFunction.AVG,
+        AggregateFunction.SUM_REST,
         AggregateFunction.MIN,
         AggregateFunction.MAX,
         AggregateFunction.SAMPLE,

@@ -127,6 +127,8 @@ def is_number(s: p.AggregateSpec, op: Op) -> bool:
     """
     if s.function is AggregateFunction.COUNT:
         return True
+    if s.function is AggregateFunction.SUM_REST:
+        return True
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)

@@ -163,11 +163,17 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
         case Call():
             arguments = None if node.arguments is None else tuple(map(change, node.arguments))
             where = None if node.where is None else change(node.where)
-            return replace(node, arguments=arguments, where=where)
+            over = None if node.over is None else _with_over(node.over, change)
+            return replace(node, arguments=arguments, where=where, over=over)
         case Nested():
             return node if node.value is None else replace(node, value=change(node.value))
         case _:
             return node
+
+
+def _with_over(over: Over, change: Callable[[Expression], Expression]) -> Over:
+    order = tuple(replace(sort, expression=change(sort.expression)) for sort in over.order)
+    return replace(over, partition=tuple(map(change, over.partition)), order=order)
 
 
 @frozen

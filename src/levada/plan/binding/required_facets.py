@@ -205,6 +205,10 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
         case p.ROrder(keys, _, _, _):
             key_needs = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
+        case p.RNumber(_, _, partition, keys):
+            key_needs = merge(*(expression_needs(e) for e, _ in keys))
+            every = dict.fromkeys(op.variables, Facet.TEXT | Facet.ID)
+            return [merge(out, key_needs, every, _identity_needs(partition))]
         case p.CountWindow(keys=keys, bag=True):  # all rows count, equal ones as well
             return [
                 merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys))

@@ -121,6 +121,10 @@ class PatternLowering:
                 return self._distinct(self.node(child), child)
             case a.OrderBy(child, keys):
                 return self._order(child, keys)
+            case a.Number(child, variable, function, partition, keys):
+                rows = build.extend(self.report(self.node(child)), variable, build.ZERO)
+                rows = build.bind_missing(rows, partition)
+                return build_reports.number(rows, variable, function, partition, keys)
             case a.Slice(child, offset, limit):
                 cut = self.report(self._cut(child))
                 return build_reports.order(cut, (), offset, limit, in_order=_in_order(child))

@@ -186,6 +186,20 @@ def order(
     return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
 
+def number(
+    op: Op,
+    variable: str,
+    function: str,
+    partition: tuple[str, ...],
+    keys: tuple[tuple[Expression, bool], ...],
+) -> Op:
+    """Returns rows whose ``variable`` is their number within the partition of a report."""
+    stage, exchange, placed = place_by_keys(op, partition)
+    spec = p.RNumber(variable, function, partition, keys)
+    typed = op.typed - {variable}
+    return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=typed)
+
+
 def emit(op: Op) -> Op:
     """Returns the results; rows at the intake are exchanged once first."""
     assert op.windows is None, "results are report rows"

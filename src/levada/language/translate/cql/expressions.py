@@ -89,13 +89,15 @@ class Translator:
     """Translates the expressions of one query.
 
     ``variables``: the variable of each column. ``grouped``: the query has Group By, so no group is
-    empty. ``nested`` translates a query within an expression.
+    empty. ``nested`` translates a query within an expression, ``over``
+    a function with Over.
     """
 
     scope: Scope
     variable: Callable[[ast.Column], str]
     grouped: bool
     nested: Callable[[ast.Nested], Typed]
+    over: Callable[[ast.Call], Typed]
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
         """Translates an expression; ``aggregates``: the clause that allows no aggregates, if any
@@ -116,12 +118,11 @@ class Translator:
             case ast.Nested():
                 return self.nested(node)
             case ast.Call() if node.over is not None:
-                raise self._error(
-                    f"{node.function} (..) Over (..) can stand only in a query in brackets.",
-                    node.span,
-                    "Write Select .. From (Select *, Row_Number() Over (Partition By k Order By v "
-                    "Desc) As n From S [..]) As x Where n <= 3.",
-                )
+                if aggregates:
+                    message = f"{node.function} (..) Over (..) cannot stand in {aggregates}."
+                    hint = "Give it a name in a query in brackets, and put the condition around it."
+                    raise self._error(message, node.span, hint)
+                return self.over(node)
             case ast.Call() if is_aggregate(node):
                 if aggregates:
                     raise self._error(f"{node.function} cannot stand in {aggregates}.", node.span)

@@ -35,9 +35,11 @@ from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
+    Call,
     Column,
     Combination,
     Constant,
+    Item,
     Joined,
     LiteralType,
     Operator,
@@ -51,8 +53,10 @@ from levada.language.cql.ast import (
     View,
     WindowSpec,
     WindowWord,
+    operands,
     show_name,
 )
+from levada.language.cql.ast import Expression as Syntax
 from levada.language.translate.cql.functions import cast
 from levada.language.translate.cql.joins import From, Leaf, Named, Rows
 from levada.language.translate.cql.scope import EVENT_TIME, Columns, Scope, suggest_column
@@ -210,7 +214,9 @@ class Levels:
         self, statement: Statement, visible: int, apart: bool
     ) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(statement.body, Select):
-            return self._select(statement.body, visible, apart, statement.order)
+            cuts = bool(statement.order) or statement.limit is not None or statement.offset > 0
+            alone = _is_alone(statement.body, cuts=cuts)
+            return self._select(statement.body, visible, apart, alone, statement.order)
         node, columns, level_windows = self._combination(statement.body, visible, apart)
         if statement.order:
             node = nodes.OrderBy(node, self._order(statement.order, columns))
@@ -234,10 +240,13 @@ class Levels:
         return tuple(keys)
 
     def _select(
-        self, select: Select, visible: int, apart: bool, order: Sequence[Sort] = ()
+        self, select: Select, visible: int, apart: bool, alone: bool, order: Sequence[Sort]
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        source = From(select, partial(self._leaf, visible=visible, apart=apart), self._derived,
-                      self.text)  # fmt: skip
+        """Translates a Select block. ``alone``: its one table is part of its level, since Order By,
+        Limit or Over need whole reports.
+        """
+        leaf = partial(self._leaf, visible=visible, apart=apart, alone=alone)
+        source = From(select, leaf, self._derived, self.text)
         block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)
@@ -292,10 +301,17 @@ class Levels:
 
     # -- tables --
 
-    def _leaf(self, table: Table, *, visible: int, apart: bool) -> Leaf:
-        """Translates a table of From; ``apart``: it is a separate level if it is a query."""
+    def _leaf(self, table: Table, *, visible: int, apart: bool, alone: bool = False) -> Leaf:
+        """Translates a table of From; ``apart``: it is a separate level if it is a query;
+        ``alone``: it is none.
+        """
         if table.query is not None:
-            return self._derived_table(table, self.statement(table.query, visible), apart)
+            level = self.statement(table.query, visible)
+            if alone and level.is_relation:
+                self._spec(table, True)
+                columns = Columns(table.alias, dict(level.columns), False, table.span)
+                return Leaf(columns, partial(_inline_level, level), frozenset(level.windows))
+            return self._derived_table(table, level, apart)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
             return self._derived_table(table, self._view(view), apart)
@@ -485,6 +501,19 @@ class Levels:
                 span=schema.span,
                 text=self.text,
             )
+
+
+def _is_alone(select: Select, *, cuts: bool) -> bool:
+    """Whether a Select block needs whole reports of its only table, a query in brackets."""
+    if len(select.tables) > 1 or not isinstance(select.tables[0], Table):
+        return False
+    items = [item.expression for item in select.items if isinstance(item, Item)]
+    return cuts or any(map(_has_over, items))
+
+
+def _has_over(node: Syntax) -> bool:
+    over = isinstance(node, Call) and node.over is not None
+    return over or any(map(_has_over, operands(node)))
 
 
 def _reads_calls(part: Statement | Combination | Select | Table | Joined) -> bool:

@@ -16,13 +16,15 @@ tables. Grouping sets are the Union of a Group for each. Cost: linear in the tex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from levada.core.count_text import count_text
 from levada.core.expressions import Aggregate, Expression, Var
-from levada.errors import QueryError, Span
+from levada.errors import QueryError, Span, UnsupportedError
 from levada.language.cql.ast import (
+    Call,
     Column,
     Combination,
     Constant,
@@ -30,6 +32,7 @@ from levada.language.cql.ast import (
     Item,
     LiteralType,
     Nested,
+    Over,
     Select,
     Sort,
     Table,
@@ -53,6 +56,9 @@ from levada.language.translate.cql.scope import output_names
 from levada.plan.logical import nodes
 
 Keys = tuple[tuple[Expression, bool], ...]
+NUMBERS = ("row_number", "rank", "dense_rank")
+"""The functions that Over takes."""
+_INTEGER = LiteralType.INTEGER
 
 
 class SelectBlock:
@@ -73,8 +79,13 @@ class SelectBlock:
                 if self._output(sort.expression) is None]  # fmt: skip
         self.names = source.name_variables(self.items, self.outputs, [*self._expressions(), *used])
         self.translator = Translator(
-            self.scope, self._variable, bool(self.select.group), self._refuse_nested
+            self.scope,
+            self._variable,
+            bool(self.select.group),
+            self._refuse_nested,
+            self._number,
         )
+        self.numbers: dict[Call, str] = {}  # the variables of functions with Over
 
     def pattern(self) -> nodes.Node:
         """Returns the algebra of the block."""
@@ -86,14 +97,14 @@ class SelectBlock:
             None if self.select.having is None else self.translator.condition(self.select.having)
         )
         keys = self._order(self.order, values)
-        grouped = [*values, *(key for key, _ in keys)]
+        grouped = [*values, *(key for key, _ in keys), *self._over_values()]
         if self.select.group or having is not None or any(map(aggregates_in, grouped)):
             single = self.source.single_values()
             values = [at_most_one(value, single) for value in values]
             having = None if having is None else at_most_one(having, single)
             parts = self._group_sets(node, values, having, keys)
         else:
-            parts = [(node, values, keys)]
+            parts = [(node, values, keys, _itself)]
         several = len(parts) > 1
         nodes_ = [self._shown(*part, cut=several) for part in parts]
         whole = nodes_[0]
@@ -104,9 +115,19 @@ class SelectBlock:
         return nodes.Distinct(whole) if self.select.distinct and not keys else whole
 
     def _shown(
-        self, node: nodes.Node, values: Sequence[Expression], keys: Keys, *, cut: bool
+        self,
+        node: nodes.Node,
+        values: Sequence[Expression],
+        keys: Keys,
+        means: Callable[[Expression], Expression],
+        *,
+        cut: bool,
     ) -> nodes.Node:
-        """Returns the rows of one Group, or of the block, with their result columns."""
+        """Returns the rows of one Group, or of the block, with their result columns; ``means``: the
+        expression over these rows.
+        """
+        for call, variable in self.numbers.items():
+            node = self._numbered(node, call, variable, means)
         for output, value in zip(self.outputs, values, strict=True):
             if value != Var(output):
                 node = nodes.Extend(node, output, value)
@@ -115,6 +136,44 @@ class SelectBlock:
                 node = nodes.Distinct(nodes.Project(node, tuple(self.outputs)))
             node = nodes.OrderBy(node, keys)
         return nodes.Project(node, tuple(self.outputs))
+
+    def _number(self, call: Call) -> Typed:
+        """Translates a function with Over: a number that the rows get above Group By."""
+        name, over = call.function.lower(), call.over
+        if name not in NUMBERS or over is None or over.frame is not None or call.arguments:
+            known = ", ".join(word.capitalize() for word in NUMBERS)
+            message = f"{call.function} (..) Over (..) is not there yet in CQL."
+            hint = f"Over takes {known}. Join the rows with a query in brackets that groups them."
+            raise UnsupportedError(message, span=call.span, text=self.text, hint=hint)
+        if not over.order:
+            message = f"{call.function} needs an order."
+            hint = "Write Over (Partition By k Order By v Desc)."
+            raise QueryError(message, span=call.span, text=self.text, hint=hint)
+        return Typed(Var(self.numbers.setdefault(call, f".n{len(self.numbers)}")), _INTEGER)
+
+    def _numbered(
+        self,
+        node: nodes.Node,
+        call: Call,
+        variable: str,
+        means: Callable[[Expression], Expression],
+    ) -> nodes.Node:
+        over = call.over or Over()
+        partition = []
+        for i, key in enumerate(over.partition):
+            name = f"{variable}.{i}"
+            node = nodes.Extend(node, name, means(self.translator.value(key).expression))
+            partition.append(name)
+        keys: list[tuple[Expression, bool]] = []
+        for sort in over.order:
+            value = self.translator.value(self.source.rewrite(sort.expression)).expression
+            keys += with_nulls(means(value), sort)
+        return nodes.Number(node, variable, call.function.lower(), tuple(partition), tuple(keys))
+
+    def _over_values(self) -> list[Expression]:
+        """Returns the values that functions with Over read."""
+        parts = [part for call in self.numbers for part in operands(call)]
+        return [self.translator.value(part).expression for part in parts]
 
     # -- names --
 
@@ -209,7 +268,7 @@ class SelectBlock:
 
     def _group_sets(
         self, node: nodes.Node, values: list[Expression], having: Expression | None, order: Keys
-    ) -> list[tuple[nodes.Node, list[Expression], Keys]]:
+    ) -> list[tuple[nodes.Node, list[Expression], Keys, Callable[[Expression], Expression]]]:
         """Translates Group By over ``node``, Having above it, and select list and order in terms of
         the group, once for each grouping set.
         """
@@ -233,7 +292,8 @@ class SelectBlock:
             here = {by_syntax[syntax] for syntax in chosen}
             names = tuple(name for key, name in keys.items() if key in here)
             group: nodes.Node = nodes.Group(node, names, shown)
-            means = {k: Var(n) if k in here else NO_VALUE for k, n in keys.items()}
+            means: dict[Expression, Expression] = {Var(n): Var(n) for n in self.numbers.values()}
+            means |= {k: Var(n) if k in here else NO_VALUE for k, n in keys.items()}
             if having is not None:
                 group = nodes.Filter(
                     group, self._lift(having, means, aggregates, self._having_span())
@@ -242,8 +302,9 @@ class SelectBlock:
                 self._lift(value, means, aggregates, item.span)
                 for value, item in zip(values, self.items, strict=True)
             ]
+            lift = partial(self._lift, keys=means, aggregates=aggregates, span=None)
             sorts = tuple((self._lift(key, means, aggregates, None), down) for key, down in order)
-            parts.append((group, lifted, sorts))
+            parts.append((group, lifted, sorts, lift))
         return parts
 
     def _aggregates(
@@ -257,7 +318,7 @@ class SelectBlock:
             if isinstance(value, Aggregate):
                 names.setdefault(value, output)
         others = [] if having is None else [having]
-        for value in [*values, *others, *(key for key, _ in order)]:
+        for value in [*values, *others, *(key for key, _ in order), *self._over_values()]:
             for aggregate in aggregates_in(value):
                 names.setdefault(aggregate, f".a{len(names)}")
         return names
@@ -293,6 +354,10 @@ def with_nulls(key: Expression, sort: Sort) -> list[tuple[Expression, bool]]:
     if sort.nulls_last is None or sort.nulls_last is sort.descending:
         return [(key, sort.descending)]
     return [(is_null(key), not sort.nulls_last), (key, sort.descending)]
+
+
+def _itself(expression: Expression) -> Expression:
+    return expression
 
 
 def _kind(value: Typed) -> LiteralType:

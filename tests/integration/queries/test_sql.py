@@ -6,8 +6,13 @@ otherwise, or where Spark decides: a cast to an integer cuts off.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from levada.engine.engine import Engine
 from support.sql_judge import case_query, check_queries
 
 INT, DBL, STR, BOOL = "integer", "double", "string", "boolean"
@@ -287,8 +292,84 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         {"n": INT, "d": DBL},
         "",
     ),
+    (
+        "Select k, v, n From (Select k, v, s, Row_Number() Over (Partition By k Order By "
+        "v Desc, s) As n From {A a}) As x Where n <= 2",
+        {"k": INT, "v": DBL, "n": INT},
+        "",
+    ),
+    (
+        "Select k, v, Rank() Over (Order By v) As n, Dense_Rank() Over (Partition By s "
+        "Order By k Desc) As m From {A a}",
+        {"k": INT, "v": DBL, "n": INT, "m": INT},
+        "",
+    ),
+    (
+        "Select k, Sum(v) As t, Row_Number() Over (Order By Sum(v) Desc, k) As n From {A "
+        "a} Group By k",
+        {"k": INT, "t": DBL, "n": INT},
+        "",
+    ),
+    (
+        "Select * From (Select k, t, Row_Number() Over (Order By t Desc, k) As n From "
+        "(Select k, Sum(v) As t From {A a} Group By k) As y) As x Where n < 3",
+        {"k": INT, "t": DBL, "n": INT},
+        "",
+    ),
+    (
+        "Select k, t From (Select k, Sum(v) As t From {A a} Group By k) As y Order By t "
+        "Desc, k Limit 2",
+        {"k": INT, "t": DBL},
+        "",
+    ),
+    (
+        "Select a.k As k, m From {A a} Join (Select k, Min(w) As m From {B b} Group By k "
+        "Order By k Limit 2) As x On x.k = a.k",
+        {"k": INT, "m": INT},
+        "",
+    ),
+    (
+        "Select a.k As k, b.w As w, Row_Number() Over (Partition By a.k Order By b.w, "
+        "a.v, a.s, b.s) As n From {A a} Left Join {B b} On a.k = b.k",
+        {"k": INT, "w": INT, "n": INT},
+        "",
+    ),
+    (
+        "Select k, Sum(v) Over (Partition By k) As t, Count(*) Over (Order By v) As n From {A a}",
+        {"k": INT, "t": DBL, "n": INT},
+        "",
+    ),
+    (
+        "Select k, Sum(v) Over (Partition By k Order By ts Rows Between 1 Preceding And "
+        "Current Row) As t, Avg(k) Over (Order By ts Rows 2 Preceding) As n From {A a}",
+        {"k": INT, "t": DBL, "n": DBL},
+        "",
+    ),
+    (
+        "Select k, Count(v) Over (Order By ts Range Between 2000 Preceding And Current "
+        "Row) As t, Max(v) Over (Order By ts Rows Between 2 Preceding And 1 Preceding) As"
+        " n From {A a}",
+        {"k": INT, "t": INT, "n": DBL},
+        "",
+    ),
+    (
+        "Select k, Lag(v) Over (Partition By k Order By ts) As t, Lead(s, 2) Over (Order "
+        "By ts) As n, First_Value(v) Over (Partition By k Order By ts) As f From {A a}",
+        {"k": INT, "t": DBL, "n": STR, "f": DBL},
+        "",
+    ),
+    (
+        "Select k, Median(v) As m, First(v) As f, Last(s) As l From {A a} Group By k",
+        {"k": INT, "m": DBL, "f": DBL, "l": STR},
+        "Select k, Median(v), Arg_Min_Null(v, ts), Arg_Max_Null(s, ts) From {A a} Group By k",
+    ),
+    (
+        "Select Median(v) As m, Last(v) Filter (Where k = 1) As l From {A a}",
+        {"m": DBL, "l": DBL},
+        "Select Median(v), Arg_Max_Null(v, ts) Filter (Where k = 1) From {A a}",
+    ),
 )
-CHUNK = 4
+CHUNK = 3
 FIRST = range(0, len(TEXTS), CHUNK)
 WINDOWS = ("range", "slide")
 
@@ -309,3 +390,81 @@ def _check(first: int, window: str) -> None:
     some = enumerate(TEXTS[first : first + CHUNK])
     queries = [case_query(f"q{i}", text, types, window, sql=sql) for i, (text, types, sql) in some]
     check_queries(queries, cuts=((3, 2),))
+
+
+def test_window_functions_report_each_window_once(tmp_path: Path) -> None:
+    rows = [(i % 3, i / 2, 700 * i) for i in range(8)]
+    assert reports(
+        tmp_path,
+        "Select window_start, window_end, k, Sum(v) As t From Table(Tumble(Table A, "
+        "Descriptor(ts), Interval '2' Seconds)) Group By window_start, window_end, k",
+        rows,
+    ) == {
+        2000: [("0", "2000", "0", "0"), ("0", "2000", "1", "0.5"), ("0", "2000", "2", "1")],
+        4000: [("2000", "4000", "0", "1.5"), ("2000", "4000", "1", "2"),
+               ("2000", "4000", "2", "2.5")],
+        6000: [("4000", "6000", "0", "3"), ("4000", "6000", "1", "3.5")],
+    }  # fmt: skip
+    assert reports(
+        tmp_path,
+        "Select window_start, window_end, Count(*) As n From Hop(Table A, Descriptor(ts), "
+        "Interval '2' Seconds, Interval '4' Seconds) Group By window_start, window_end",
+        rows,
+    ) == {
+        2000: [("-2000", "2000", "3")], 4000: [("0", "4000", "6")],
+        6000: [("2000", "6000", "5")], 8000: [("4000", "8000", "2")],
+    }  # fmt: skip
+    assert reports(
+        tmp_path,
+        "Select window_start, window_end, Count(*) As n From Cumulate(Table A, Descriptor(ts), "
+        "Interval '2' Seconds, Interval '4' Seconds) Group By window_start, window_end",
+        rows,
+    ) == {
+        2000: [("0", "2000", "3")], 4000: [("0", "4000", "6")],
+        6000: [("4000", "6000", "2")], 8000: [("4000", "8000", "2")],
+    }  # fmt: skip
+    assert reports(
+        tmp_path,
+        "Select window_end, Count(*) As n From Session(Table A, Descriptor(ts), "
+        "Interval '1' Second) Group By window_end",
+        rows,
+    ) == {5900: [("5900", "8")]}
+
+
+def test_the_first_of_each_window_and_a_join_of_windows(tmp_path: Path) -> None:
+    rows = [(i % 3, i / 2, 700 * i) for i in range(8)]
+    tumble = "Tumble(Table A, Descriptor(ts), Interval '3' Seconds)"
+    assert reports(
+        tmp_path,
+        "Select window_end, k, t From (Select *, Row_Number() Over (Partition By window_end "
+        "Order By t Desc) As n From (Select window_end, k, Sum(v) As t From "
+        f"{tumble} Group By window_end, k) As g) As x Where n <= 1",
+        rows,
+    ) == {3000: [("3000", "1", "2.5")], 6000: [("6000", "1", "3.5")]}
+    assert reports(
+        tmp_path,
+        f"Select a.k As k, a.v As v, b.v As w From {tumble} As a Join {tumble} As b "
+        "On a.k = b.k And a.window_start = b.window_start And a.v < b.v",
+        rows,
+    ) == {3000: [("0", "0", "1.5"), ("1", "0.5", "2")]}
+
+
+def reports(folder: Path, text: str, rows: list[tuple[int, float, int]]) -> dict[int, list[Any]]:
+    """The rows of each report of a text over the stream A (k, v), sorted."""
+    path = folder / "a.csv"
+    path.write_text("k,v,ts\n" + "".join(f"{k},{v},{ts}\n" for k, v, ts in rows))
+    found: dict[int, list[Any]] = {}
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as checkpoint,
+        Engine(spark=False, checkpoint=checkpoint) as engine,
+    ):
+        engine.stream("A", path, schema={"k": "integer", "v": "double"})
+        query = engine.register(text, name="q", dialect="cql")
+        engine.start(once=True)
+        for result in query.results():
+            assert result.time is not None
+            found[result.time] = sorted(
+                tuple(value.split('"')[1] if value else "" for value in row)
+                for row in result.rows.rows()
+            )
+    return found

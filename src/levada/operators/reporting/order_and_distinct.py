@@ -69,7 +69,9 @@ def number(node: PlanNode[s.RNumber], inputs: Inputs, env: OperatorContext) -> F
     ordered, codes = ranked[by_partition], codes[by_partition]
     starts = starts_segment(codes)
     values = place_in_segment(starts) + 1
-    if step.function != "row_number":
+    if step.function == "count":
+        values = np.diff(np.append(np.flatnonzero(starts), frame.n))[np.cumsum(starts) - 1]
+    elif step.function != "row_number":
         differs = starts.copy()
         for key in keys:
             texts = key.texts().fill_null("").gather(ordered)

@@ -202,13 +202,9 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
         case p.Snapshot():
             return [*_needs_of_every_variable(op, out)[:1], *({} for _ in op.inputs[1:])]
-        case p.ROrder(keys, _, _, _):
+        case p.ROrder(keys=keys) | p.RNumber(keys=keys):
             key_needs = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
-        case p.RNumber(_, _, partition, keys):
-            key_needs = merge(*(expression_needs(e) for e, _ in keys))
-            every = dict.fromkeys(op.variables, Facet.TEXT | Facet.ID)
-            return [merge(out, key_needs, every, _identity_needs(partition))]
         case p.CountWindow(keys=keys, bag=True):  # all rows count, equal ones as well
             return [
                 merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys))

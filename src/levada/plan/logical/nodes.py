@@ -345,6 +345,7 @@ class Number:
 
     Solutions are numbered for each value of the variables ``partition``. ``function``:
     ``row_number`` breaks ties by all variables; ``rank`` and ``dense_rank`` give ties one number.
+    ``count`` is the number of solutions of the partition.
     """
 
     child: Node

@@ -15,6 +15,7 @@ the row, as in SQL. Cost: linear in the expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyoxigraph
 
@@ -46,6 +47,7 @@ from levada.language.translate.cql.functions import (
     is_null,
     like_pattern,
     number,
+    surely,
     text,
 )
 from levada.language.translate.cql.scope import Scope
@@ -85,12 +87,25 @@ class Typed:
 
 
 @frozen
+class Place:
+    """The number of a row in its group, as ``variable``, by a key; rows that differ in ``apart``
+    are numbered apart. ``function``: as of ``nodes.Number``, or ``count``.
+    """
+
+    variable: str
+    function: str
+    key: Expression
+    descending: bool
+    apart: Expression
+
+
+@frozen
 class Translator:
     """Translates the expressions of one query.
 
     ``variables``: the variable of each column. ``grouped``: the query has Group By, so no group is
     empty. ``nested`` translates a query within an expression, ``over``
-    a function with Over.
+    a function with Over. ``places``: the places of rows that aggregates have asked for.
     """
 
     scope: Scope
@@ -98,6 +113,7 @@ class Translator:
     grouped: bool
     nested: Callable[[ast.Nested], Typed]
     over: Callable[[ast.Call], Typed]
+    places: list[Place]
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
         """Translates an expression; ``aggregates``: the clause that allows no aggregates, if any
@@ -281,7 +297,7 @@ class Translator:
                 raise self._error(message, node.span)
 
     def _function_names(self) -> list[str]:
-        return [name.capitalize() for name in (*FUNCTIONS, *AGGREGATES)]
+        return [name.capitalize() for name in (*FUNCTIONS, *AGGREGATES, *SPREADS, *PLACED)]
 
     def _words(self, name: str, args: Sequence[Expression], node: ast.Call) -> Sequence[Expression]:
         """Checks the first argument of a function that takes a part of an instant."""
@@ -297,40 +313,83 @@ class Translator:
 
     def _aggregate(self, node: ast.Call) -> Typed:
         name = node.function.capitalize()
-        if node.arguments is None:
-            if name != "Count":
-                raise self._error(f"{name}(*) does not exist, only Count(*) does.", node.span)
-            if node.where is None:
-                return Typed(Aggregate(AggregateFunction.COUNT, None), LiteralType.INTEGER)
-            one: ast.Expression = ast.Constant(LiteralType.INTEGER, "1")
-        elif len(node.arguments) == 1:
-            one = node.arguments[0]
-        else:
-            raise self._error(f"{name} takes one argument.", node.span)
-        inside = f"the argument of {name}"
-        arg = self.value(one, inside)
+        if name in ("First", "Last") and len(node.arguments or ()) == 2:
+            return self._at_end(node)
+        one = self._counted(node)
+        if one is None:
+            return Typed(Aggregate(AggregateFunction.COUNT, None), LiteralType.INTEGER)
+        arg = self.value(one, f"the argument of {name}")
         if arg.type is LiteralType.NULL:
             arg = Typed(arg.expression, LiteralType.INTEGER)
         if node.where is not None:
             condition = self.condition(node.where, "Filter")
-            chosen = choose([(condition, arg.expression)], NO_VALUE)
-            arg = Typed(chosen, arg.type)
-        numeric = name not in ("Count", "Min", "Max")
-        if numeric and arg.type not in _NUMBERS:
+            arg = Typed(choose([(condition, arg.expression)], NO_VALUE), arg.type)
+        if name not in ("Count", "Min", "Max") and arg.type not in _NUMBERS:
             raise self._error(f"{name} needs numbers, this is of the type {arg.type}.", node.span)
-        if name in SPREADS:
-            if node.distinct:
-                raise self._error(f"{name} takes no Distinct.", node.span)
-            return Typed(spread(name, cast("double", arg.expression)), LiteralType.DOUBLE)
-        function = AGGREGATES[name]
+        if name in AGGREGATES:
+            return self._plain_aggregate(AGGREGATES[name], arg, node.distinct)
+        if node.distinct:
+            raise self._error(f"{name} takes no Distinct.", node.span)
+        double = cast("double", arg.expression)
+        return Typed(
+            self._median(double) if name == "Median" else spread(name, double), LiteralType.DOUBLE
+        )
+
+    def _counted(self, node: ast.Call) -> ast.Expression | None:
+        """Returns the argument of an aggregate; None: all rows count."""
+        name = node.function.capitalize()
+        if node.arguments is None:
+            if name != "Count":
+                raise self._error(f"{name}(*) does not exist, only Count(*) does.", node.span)
+            return None if node.where is None else ast.Constant(LiteralType.INTEGER, "1")
+        if len(node.arguments) != 1:
+            raise self._error(f"{name} takes one argument.", node.span)
+        return node.arguments[0]
+
+    def _plain_aggregate(self, function: AggregateFunction, arg: Typed, distinct: bool) -> Typed:
         counted = function is AggregateFunction.COUNT
-        result: Expression = Aggregate(function, arg.expression, node.distinct)
+        result: Expression = Aggregate(function, arg.expression, distinct)
         kind = LiteralType.INTEGER if counted else arg.type
         if function is AggregateFunction.AVG:
             result = result if kind is LiteralType.DOUBLE else cast("double", result)
             kind = LiteralType.DOUBLE
         needs_rows = function in (AggregateFunction.SUM, AggregateFunction.AVG) and not self.grouped
         return Typed(_unless_empty(arg.expression, result) if needs_rows else result, kind)
+
+    def _place(self, function: str, key: Expression, apart: Expression, down: bool = False) -> Var:
+        """Returns the place of a row in its group."""
+        wanted = Place(f".m{len(self.places)}", function, key, down, apart)
+        same = (p for p in self.places if replace(p, variable=wanted.variable) == wanted)
+        place = next(same, None)
+        if place is None:
+            self.places.append(wanted)
+        return Var((place or wanted).variable)
+
+    def _at_end(self, node: ast.Call) -> Typed:
+        """Translates First and Last: the value of the row with the least or greatest event time."""
+        assert node.arguments is not None, "it has two arguments"
+        inside = f"the argument of {node.function}"
+        value, time = (self.value(argument, inside) for argument in node.arguments)
+        if node.distinct:
+            raise self._error(f"{node.function} takes no Distinct.", node.span)
+        counts: Expression = Const(Literal("true", XSD + "boolean"))
+        if node.where is not None:
+            counts = surely(self.condition(node.where, "Filter"))
+        down = node.function.lower() == "last"
+        place = self._place("row_number", time.expression, counts, down)
+        first = Call(Function.AND, (counts, Call(Function.EQUAL, (place, number(1)))))
+        chosen = choose([(first, value.expression)], NO_VALUE)
+        return Typed(Aggregate(AggregateFunction.MAX, chosen), value.type)
+
+    def _median(self, value: Expression) -> Expression:
+        """Translates Median: the mean of the one or two values in the middle of their order."""
+        place = self._place("row_number", value, is_null(value))
+        count = self._place("count", value, is_null(value))
+        double = Call(Function.MULTIPLY, (number(2), place))
+        above = Call(Function.GREATER_EQUAL, (double, count))
+        below = Call(Function.LESS_EQUAL, (double, Call(Function.ADD, (count, number(2)))))
+        middle = Call(Function.AND, (above, below))
+        return Aggregate(AggregateFunction.AVG, choose([(middle, value)], NO_VALUE))
 
     def _check_comparable(self, one: LiteralType, other: LiteralType, span: Span) -> None:
         either = {one, other} - {LiteralType.NULL}
@@ -397,9 +456,11 @@ def is_aggregate(node: ast.Expression) -> bool:
     """Whether an expression is a call of an aggregate."""
     if not isinstance(node, ast.Call) or node.over is not None:
         return False
-    return node.function.capitalize() in (*AGGREGATES, *SPREADS)
+    return node.function.capitalize() in (*AGGREGATES, *SPREADS, *PLACED)
 
 
+PLACED = ("First", "Last", "Median")
+"""Aggregates that follow from the places of rows in their group."""
 SPREADS: dict[str, tuple[bool, bool]] = {
     "Stddev": (True, True), "Stddev_samp": (True, True), "Stddev_pop": (False, True),
     "Variance": (True, False), "Var_samp": (True, False), "Var_pop": (False, False),

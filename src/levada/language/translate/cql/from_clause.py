@@ -57,6 +57,7 @@ from levada.language.cql.ast import (
     show_name,
 )
 from levada.language.cql.ast import Expression as Syntax
+from levada.language.translate.cql.expressions import PLACED, is_aggregate
 from levada.language.translate.cql.functions import cast
 from levada.language.translate.cql.joins import From, Leaf, Named, Rows
 from levada.language.translate.cql.scope import EVENT_TIME, Columns, Scope, suggest_column
@@ -512,8 +513,12 @@ def _is_alone(select: Select, *, cuts: bool) -> bool:
 
 
 def _has_over(node: Syntax) -> bool:
-    over = isinstance(node, Call) and node.over is not None
-    return over or any(map(_has_over, operands(node)))
+    whole = isinstance(node, Call) and (node.over is not None or _is_placed(node))
+    return whole or any(map(_has_over, operands(node)))
+
+
+def _is_placed(node: Call) -> bool:
+    return is_aggregate(node) and node.function.capitalize() in PLACED
 
 
 def _reads_calls(part: Statement | Combination | Select | Table | Joined) -> bool:

@@ -243,10 +243,10 @@ _SPECIAL = frozenset("\\.+*?()|[]{}^$-")
 
 
 def like_pattern(pattern: str, escape: str) -> str | None:
-    """Returns a pattern of Like as a regular expression; None: nothing follows an escape.
+    r"""Returns a pattern of Like as a regular expression; None: nothing follows an escape.
 
     >>> like_pattern("a_%", "!"), like_pattern("5!%", "!")
-    ('^a.[\\\\s\\\\S]*$', '^5%$')
+    ('^a[\\s\\S][\\s\\S]*$', '^5%$')
     """
     out, characters = [], iter(pattern)
     for character in characters:

@@ -19,9 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from levada.core.count_text import count_text
-from levada.core.expressions import Aggregate, Expression, Var
+from levada.core.expressions import Aggregate, Expression, Function, Var
+from levada.core.expressions import Call as Computed
 from levada.errors import QueryError, Span, UnsupportedError
 from levada.language.cql.ast import (
     Call,
@@ -50,15 +52,25 @@ from levada.language.translate.cql.expressions import (
     at_most_one,
     is_aggregate,
 )
-from levada.language.translate.cql.functions import NO_VALUE, is_null
+from levada.language.translate.cql.functions import NO_VALUE, cast, is_null, number
 from levada.language.translate.cql.joins import From
-from levada.language.translate.cql.scope import output_names
+from levada.language.translate.cql.over import FRAMED, NUMBERS, Window, framed, numbered
+from levada.language.translate.cql.scope import EVENT_TIME, columns_in, output_names
 from levada.plan.logical import nodes
 
 Keys = tuple[tuple[Expression, bool], ...]
-NUMBERS = ("row_number", "rank", "dense_rank")
-"""The functions that Over takes."""
 _INTEGER = LiteralType.INTEGER
+
+
+class _Part(NamedTuple):
+    """The rows of a grouping set, the values and the order over them, and the expressions of the
+    block over them.
+    """
+
+    node: nodes.Node
+    values: Sequence[Expression]
+    keys: Keys
+    means: Callable[[Expression], Expression]
 
 
 class SelectBlock:
@@ -83,7 +95,8 @@ class SelectBlock:
             self._variable,
             bool(self.select.group),
             self._refuse_nested,
-            self._number,
+            self._over,
+            [],
         )
         self.numbers: dict[Call, str] = {}  # the variables of functions with Over
 
@@ -104,7 +117,7 @@ class SelectBlock:
             having = None if having is None else at_most_one(having, single)
             parts = self._group_sets(node, values, having, keys)
         else:
-            parts = [(node, values, keys, _itself)]
+            parts = [_Part(node, values, keys, _itself)]
         several = len(parts) > 1
         nodes_ = [self._shown(*part, cut=several) for part in parts]
         whole = nodes_[0]
@@ -127,7 +140,7 @@ class SelectBlock:
         expression over these rows.
         """
         for call, variable in self.numbers.items():
-            node = self._numbered(node, call, variable, means)
+            node = self._with_over(node, call, variable, means)
         for output, value in zip(self.outputs, values, strict=True):
             if value != Var(output):
                 node = nodes.Extend(node, output, value)
@@ -137,38 +150,93 @@ class SelectBlock:
             node = nodes.OrderBy(node, keys)
         return nodes.Project(node, tuple(self.outputs))
 
-    def _number(self, call: Call) -> Typed:
-        """Translates a function with Over: a number that the rows get above Group By."""
-        name, over = call.function.lower(), call.over
-        if name not in NUMBERS or over is None or over.frame is not None or call.arguments:
-            known = ", ".join(word.capitalize() for word in NUMBERS)
+    def _over(self, call: Call) -> Typed:
+        """Translates a function with Over: a variable that the rows get above Group By."""
+        name, over = call.function.lower(), call.over or Over()
+        if name not in (*NUMBERS, *FRAMED) or call.distinct or call.where is not None:
+            known = ", ".join(word.capitalize() for word in (*NUMBERS, *FRAMED))
             message = f"{call.function} (..) Over (..) is not there yet in CQL."
-            hint = f"Over takes {known}. Join the rows with a query in brackets that groups them."
+            hint = f"Over takes {known}."
             raise UnsupportedError(message, span=call.span, text=self.text, hint=hint)
-        if not over.order:
+        ordered = name in (*NUMBERS, "lag", "lead", "first_value")
+        if ordered and not over.order:
             message = f"{call.function} needs an order."
             hint = "Write Over (Partition By k Order By v Desc)."
             raise QueryError(message, span=call.span, text=self.text, hint=hint)
-        return Typed(Var(self.numbers.setdefault(call, f".n{len(self.numbers)}")), _INTEGER)
+        self._check_frame(call, over, ordered=ordered)
+        argument = self._over_argument(call)
+        variable = Var(self.numbers.setdefault(call, f".n{len(self.numbers)}"))
+        if name in NUMBERS or name == "count":
+            zero = Computed(Function.COALESCE, (variable, number(0)))
+            return Typed(variable if name in NUMBERS else zero, _INTEGER)
+        assert argument is not None, "it has an argument"
+        if name == "avg":
+            return Typed(cast("double", variable), LiteralType.DOUBLE)
+        return Typed(variable, argument.type)
 
-    def _numbered(
+    def _check_frame(self, call: Call, over: Over, *, ordered: bool) -> None:
+        if over.frame is None:
+            return
+        word, low, high = over.frame
+        message = ""
+        if ordered:
+            message = f"{call.function} has no frame."
+        elif low is not None and high is not None and low > high:
+            message = "This frame ends before it begins."
+        elif word == "Range" and (low or high) and len(over.order) != 1:
+            message = "A frame of an interval needs one expression in Order By, such as ts."
+        if message:
+            raise QueryError(message, span=call.span, text=self.text)
+
+    def _over_argument(self, call: Call) -> Typed | None:
+        """Returns the argument of an aggregate with Over; None: it has none."""
+        name, given = call.function.lower(), call.arguments
+        most = 0 if name in NUMBERS else 2 if name in ("lag", "lead") else 1
+        least = 0 if name in NUMBERS or (name == "count" and given is None) else 1
+        if given is None and name != "count":
+            given = ()
+        if not least <= len(given or ()) <= most:
+            message = f"{call.function} takes {count_text(least, 'argument')} here."
+            raise QueryError(message, span=call.span, text=self.text)
+        if not given:
+            return None
+        argument = self.translator.value(given[0])
+        numeric = argument.type in (_INTEGER, LiteralType.DOUBLE)
+        if name in ("sum", "avg") and not numeric:
+            message = f"{call.function} needs numbers, this is of the type {argument.type}."
+            raise QueryError(message, span=call.span, text=self.text)
+        return argument
+
+    def _with_over(
         self,
         node: nodes.Node,
         call: Call,
         variable: str,
         means: Callable[[Expression], Expression],
     ) -> nodes.Node:
-        over = call.over or Over()
-        partition = []
-        for i, key in enumerate(over.partition):
-            name = f"{variable}.{i}"
-            node = nodes.Extend(node, name, means(self.translator.value(key).expression))
-            partition.append(name)
+        """Returns rows with the value of a function with Over."""
+        name, over = call.function.lower(), call.over or Over()
+        partition = tuple(means(self.translator.value(k).expression) for k in over.partition)
         keys: list[tuple[Expression, bool]] = []
         for sort in over.order:
-            value = self.translator.value(self.source.rewrite(sort.expression)).expression
-            keys += with_nulls(means(value), sort)
-        return nodes.Number(node, variable, call.function.lower(), tuple(partition), tuple(keys))
+            keys += with_nulls(means(self.translator.value(sort.expression).expression), sort)
+        frame = self._rows_before(call) if name in ("lag", "lead") else over.frame
+        window = Window(partition, tuple(keys), frame, name == "first_value")
+        if name in NUMBERS:
+            return numbered(node, variable, name, window)
+        argument = self._over_argument(call)
+        value = None if argument is None else means(argument.expression)
+        return framed(node, variable, (FRAMED[name], value), window)
+
+    def _rows_before(self, call: Call) -> tuple[str, int, int]:
+        """Returns the frame of Lag or Lead: the one row so many rows before or after."""
+        given = (call.arguments or ())[1:]
+        if given and not (isinstance(given[0], Constant) and given[0].type is _INTEGER):
+            message = f"{call.function} goes a whole number of rows."
+            raise QueryError(message, span=call.span, text=self.text)
+        rows = int(given[0].text) if given and isinstance(given[0], Constant) else 1
+        rows = rows if call.function.lower() == "lead" else -rows
+        return "Rows", rows, rows
 
     def _over_values(self) -> list[Expression]:
         """Returns the values that functions with Over read."""
@@ -190,12 +258,13 @@ class SelectBlock:
         what they mean. A column of From comes first.
         """
         self.items = [
-            replace(item, expression=self.source.rewrite(item.expression)) for item in self.items
+            replace(item, expression=self._timed(self.source.rewrite(item.expression)))
+            for item in self.items
         ]
         sets = tuple(tuple(map(self._grouped, each)) for each in select.sets)
         having = None
         if select.having is not None:
-            having = self._renamed(self.source.rewrite(select.having))
+            having = self._timed(self._renamed(self.source.rewrite(select.having)))
         return replace(select, group=tuple(map(self._grouped, select.group)), sets=sets,
                        having=having)  # fmt: skip
 
@@ -205,12 +274,12 @@ class SelectBlock:
         return self._renamed(self.source.rewrite(key))
 
     def _item(self, position: Constant) -> Item:
-        number = int(position.text)
-        if not 1 <= number <= len(self.items):
+        place = int(position.text)
+        if not 1 <= place <= len(self.items):
             columns = count_text(len(self.items), "column")
-            message = f"The result has {columns}, no column {number}."
+            message = f"The result has {columns}, no column {place}."
             raise QueryError(message, span=position.span, text=self.text)
-        return self.items[number - 1]
+        return self.items[place - 1]
 
     def _renamed(self, node: Syntax) -> Syntax:
         """Returns an expression in which names that only the result has are their expressions."""
@@ -268,7 +337,7 @@ class SelectBlock:
 
     def _group_sets(
         self, node: nodes.Node, values: list[Expression], having: Expression | None, order: Keys
-    ) -> list[tuple[nodes.Node, list[Expression], Keys, Callable[[Expression], Expression]]]:
+    ) -> list[_Part]:
         """Translates Group By over ``node``, Having above it, and select list and order in terms of
         the group, once for each grouping set.
         """
@@ -287,11 +356,11 @@ class SelectBlock:
                 node = nodes.Extend(node, name, key)
         aggregates = self._aggregates(values, having, order)
         shown = tuple((name, a) for a, name in aggregates.items())
-        parts = []
+        parts: list[_Part] = []
         for chosen in self.select.sets or (self.select.group,):
             here = {by_syntax[syntax] for syntax in chosen}
             names = tuple(name for key, name in keys.items() if key in here)
-            group: nodes.Node = nodes.Group(node, names, shown)
+            group: nodes.Node = nodes.Group(self._with_places(node, names), names, shown)
             means: dict[Expression, Expression] = {Var(n): Var(n) for n in self.numbers.values()}
             means |= {k: Var(n) if k in here else NO_VALUE for k, n in keys.items()}
             if having is not None:
@@ -304,8 +373,33 @@ class SelectBlock:
             ]
             lift = partial(self._lift, keys=means, aggregates=aggregates, span=None)
             sorts = tuple((self._lift(key, means, aggregates, None), down) for key, down in order)
-            parts.append((group, lifted, sorts, lift))
+            parts.append(_Part(group, lifted, sorts, lift))
         return parts
+
+    def _with_places(self, node: nodes.Node, names: tuple[str, ...]) -> nodes.Node:
+        """Returns rows with the places that First, Last and Median need in their group."""
+        for place in self.translator.places:
+            apart = f"{place.variable}.apart"
+            node = nodes.Extend(node, apart, place.apart)
+            keys = ((place.key, place.descending),)
+            node = nodes.Number(node, place.variable, place.function, (*names, apart), keys)
+        return node
+
+    def _timed(self, node: Syntax) -> Syntax:
+        """Returns an expression in which First and Last have the event time of their argument."""
+        node = with_operands(node, self._timed)
+        if not isinstance(node, Call) or not is_aggregate(node):
+            return node
+        if node.function.capitalize() not in ("First", "Last") or len(node.arguments or ()) != 1:
+            return node
+        column = next(iter(columns_in((node.arguments or ())[0])), None)
+        table = 0 if column is None else self.scope.resolve(column).table
+        if EVENT_TIME not in self.scope.columns(table):
+            message = f"{node.function} goes by event time, and this table has no column ts."
+            hint = "Select ts in the query in brackets, too."
+            raise QueryError(message, span=node.span, text=self.text, hint=hint)
+        time = Column(self.scope.aliases[table], EVENT_TIME, node.span)
+        return replace(node, arguments=(*(node.arguments or ()), time))
 
     def _aggregates(
         self, values: list[Expression], having: Expression | None, order: Keys

@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 
 from levada.core.count_text import count_text
@@ -66,6 +67,7 @@ from levada.language.translate.cql.window_columns import columns_of, window_of, 
 from levada.plan.logical import nodes
 from levada.plan.logical.properties import Analysis
 from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.traversal import children
 
 # Matches columns by position: those of a view with the names of its schema, those of both sides of
 # a Union or Except with the names of the left side.
@@ -77,6 +79,7 @@ Typed = tuple[tuple[str, LiteralType], ...]
 """Columns: their names and types, in order."""
 
 _NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
+_WORDS = {"ORDERBY": "Order By", "SLICE": "Limit", "NUMBER": "Over, First, Last or Median"}
 _NO_WINDOW = WindowSpec(WindowWord.NONE)
 
 
@@ -129,6 +132,18 @@ def rename(
     return nodes.Project(node, tuple(wanted))
 
 
+class Reading(StrEnum):
+    """How a level reads queries in From that are relations.
+
+    CHANGES: those that only select and join are part of it, all others are levels of their own.
+    APART: all are. WHOLE: all are part of it, since it compares whole reports.
+    """
+
+    CHANGES = "changes"
+    APART = "apart"
+    WHOLE = "whole"
+
+
 @frozen
 class Level:
     """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
@@ -175,19 +190,23 @@ class Levels:
         query = asked.query
         if query.output is None and _reads_calls(query):
             query = replace(query, output="Rstream")
-        return self.statement(
-            query, asked.views, apart=self.options.nonempty or self.options.empty_reports
-        )
+        apart = self.options.nonempty or self.options.empty_reports
+        return self.statement(query, asked.views, Reading.APART if apart else Reading.CHANGES)
 
-    def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
+    def statement(
+        self, statement: Statement, visible: int, reading: Reading = Reading.CHANGES
+    ) -> Level:
         """Translates a query that can use the first ``visible`` views.
 
-        ``apart``: its tables are levels of their own, if they are queries.
+        ``reading``: how its reader reads it.
         """
         before = len(self.windows)
-        apart = apart or one_group(statement.body)
-        apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
-        node, columns, level_windows = self._body(statement, visible, apart)
+        if _needs_whole(statement):
+            reading = Reading.WHOLE
+        elif reading is Reading.CHANGES:
+            lasting = statement.output == "Rstream" and not _for_an_instant(statement.body)
+            reading = Reading.APART if lasting or one_group(statement.body) else reading
+        node, columns, level_windows = self._body(statement, visible, reading)
         if statement.limit is not None or statement.offset:
             node = nodes.Slice(node, statement.offset, statement.limit)
         level = Level(
@@ -212,13 +231,11 @@ class Levels:
     # -- the two forms of a query --
 
     def _body(
-        self, statement: Statement, visible: int, apart: bool
+        self, statement: Statement, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(statement.body, Select):
-            cuts = bool(statement.order) or statement.limit is not None or statement.offset > 0
-            alone = _is_alone(statement.body, cuts=cuts)
-            return self._select(statement.body, visible, apart, alone, statement.order)
-        node, columns, level_windows = self._combination(statement.body, visible, apart)
+            return self._select(statement.body, visible, reading, statement.order)
+        node, columns, level_windows = self._combination(statement.body, visible, reading)
         if statement.order:
             node = nodes.OrderBy(node, self._order(statement.order, columns))
         return node, columns, level_windows
@@ -241,13 +258,11 @@ class Levels:
         return tuple(keys)
 
     def _select(
-        self, select: Select, visible: int, apart: bool, alone: bool, order: Sequence[Sort]
+        self, select: Select, visible: int, reading: Reading, order: Sequence[Sort]
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        """Translates a Select block. ``alone``: its one table is part of its level, since Order By,
-        Limit or Over need whole reports.
-        """
-        leaf = partial(self._leaf, visible=visible, apart=apart, alone=alone)
-        source = From(select, leaf, self._derived, self.text)
+        leaf = partial(self._leaf, visible=visible, reading=reading)
+        derive = _same_level if reading is Reading.WHOLE else self._derived
+        source = From(select, leaf, derive, self.text)
         block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)
@@ -264,10 +279,10 @@ class Levels:
         return Rows(node, rows.variables, frozenset((at,)))
 
     def _combination(
-        self, body: Combination, visible: int, apart: bool
+        self, body: Combination, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        left, columns, level_windows = self._operand(body.left, visible, apart)
-        right, others, more = self._operand(body.right, visible, apart)
+        left, columns, level_windows = self._operand(body.left, visible, reading)
+        right, others, more = self._operand(body.right, visible, reading)
         both = wider_types([kind for _, kind in columns], [kind for _, kind in others])
         if both is None:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
@@ -288,39 +303,34 @@ class Levels:
         return nodes.Distinct(whole) if is_set else whole, named, level_windows | more
 
     def _operand(
-        self, operand: Table | Combination, visible: int, apart: bool
+        self, operand: Table | Combination, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(operand, Combination):
-            return self._combination(operand, visible, apart)
+            return self._combination(operand, visible, reading)
         query = operand.query
         if query is not None and query.output is None:
-            level = self.statement(query, visible, apart=apart)
+            level = self.statement(query, visible, reading)
             return level.node, level.columns, set(level.windows)
-        leaf = self._leaf(operand, visible=visible, apart=apart)
+        leaf = self._leaf(operand, visible=visible, reading=reading)
         columns = tuple(leaf.columns.declared.items())
         return leaf.node(tuple((c, c) for c, _ in columns)), columns, set(leaf.windows)
 
     # -- tables --
 
-    def _leaf(self, table: Table, *, visible: int, apart: bool, alone: bool = False) -> Leaf:
-        """Translates a table of From; ``apart``: it is a separate level if it is a query;
-        ``alone``: it is none.
-        """
+    def _leaf(self, table: Table, *, visible: int, reading: Reading) -> Leaf:
+        """Translates a table of From."""
         if table.query is not None:
-            level = self.statement(table.query, visible)
-            if alone and level.is_relation:
-                self._spec(table, True)
-                columns = Columns(table.alias, dict(level.columns), False, table.span)
-                return Leaf(columns, partial(_inline_level, level), frozenset(level.windows))
-            return self._derived_table(table, level, apart)
+            inner = reading if reading is Reading.WHOLE else Reading.CHANGES
+            level = self.statement(table.query, visible, inner)
+            return self._derived_table(table, level, reading)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
-            return self._derived_table(table, self._view(view), apart)
+            return self._derived_table(table, self._view(view), reading)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             raise self._unknown_stream(table.stream, table.span, known)
         if table.stream in self.relations:
-            return self._derived_table(table, self._relation(table.stream), apart)
+            return self._derived_table(table, self._relation(table.stream), reading)
         if table.window.column:
             return self._window_call(table)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
@@ -401,11 +411,13 @@ class Levels:
                 raise QueryError(message, span=schema.span, text=self.text)
         return widen_columns(level.node, level.columns, schema.columns)
 
-    def _derived_table(self, table: Table, level: Level, apart: bool) -> Leaf:
+    def _derived_table(self, table: Table, level: Level, reading: Reading) -> Leaf:
         """Returns a query in brackets or a view as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.is_relation)
-        if level.is_relation and Analysis().properties_of(level.node).monotone and not apart:
+        monotone = Analysis().properties_of(level.node).monotone
+        inline = reading is Reading.WHOLE or (monotone and reading is Reading.CHANGES)
+        if level.is_relation and inline and not _is_held(level.node):
             return Leaf(columns, partial(_inline_level, level), frozenset(level.windows))
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.windows for w in (i, *self.windows[i].beneath)}))
@@ -479,11 +491,12 @@ class Levels:
         """Checks that operators above a view or a query in brackets follow from its changes."""
         properties = Analysis().properties_of(level.node)
         if properties.derived and properties.not_by_changes:
-            message = (
-                f"{properties.not_by_changes} over a view or a query in brackets "
-                "is not there yet in CQL."
+            word = _WORDS.get(properties.not_by_changes, properties.not_by_changes)
+            message = f"{word} over a view or a query in brackets is not there yet in CQL."
+            hint = (
+                "Read the streams themselves in windows, or queries without Istream and its like."
             )
-            raise UnsupportedError(message, span=span, text=self.text)
+            raise UnsupportedError(message, span=span, text=self.text, hint=hint)
 
     def _check_declared(self, schema: Schema) -> None:
         """Checks a declaration against the stream."""
@@ -504,12 +517,24 @@ class Levels:
             )
 
 
-def _is_alone(select: Select, *, cuts: bool) -> bool:
-    """Whether a Select block needs whole reports of its only table, a query in brackets."""
-    if len(select.tables) > 1 or not isinstance(select.tables[0], Table):
+def _needs_whole(statement: Statement) -> bool:
+    """Whether a query compares whole reports: Order By, Limit, Over, First, Last or Median."""
+    if statement.order or statement.limit is not None or statement.offset:
+        return True
+    if not isinstance(statement.body, Select):
         return False
-    items = [item.expression for item in select.items if isinstance(item, Item)]
-    return cuts or any(map(_has_over, items))
+    items = [item.expression for item in statement.body.items if isinstance(item, Item)]
+    having = statement.body.having
+    return any(map(_has_over, items if having is None else [*items, having]))
+
+
+def _same_level(rows: Rows) -> Rows:
+    return rows
+
+
+def _is_held(node: nodes.Node) -> bool:
+    """Whether a relation from outside is read: its rows come and go by their signs."""
+    return (isinstance(node, nodes.Scan) and node.relation) or any(map(_is_held, children(node)))
 
 
 def _has_over(node: Syntax) -> bool:

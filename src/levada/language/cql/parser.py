@@ -51,7 +51,7 @@ from levada.language.cql.ast import (
 from levada.language.cql.common_mistakes import explain_mistake
 from levada.language.cql.script import Part, script_of
 from levada.language.cql.window_functions import milliseconds_of, window_of_call
-from levada.language.cql.with_clause import named_columns, with_views
+from levada.language.cql.with_clause import check_size, named_columns, with_views
 from levada.language.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 from levada.language.sparql.source_text import check_characters
 from levada.language.syntax_errors import words_of
@@ -207,6 +207,8 @@ class _Build(lark.Transformer[Token, Any]):
         count, offset = limit or (None, 0)
         statement = Statement(None, body, self.text, _at(meta), order or (), count, offset)
         expanded: Statement = with_views(statement, views or {})
+        if views:
+            check_size(expanded)
         return expanded
 
     nested_query = full
@@ -219,6 +221,7 @@ class _Build(lark.Transformer[Token, Any]):
                     f"With defines {name} twice.", span=_at(name), text=self.text
                 )
             views[str(name)] = with_views(query, views)
+            check_size(views[str(name)])
         return views
 
     def view(self, meta: Meta, parts: list[Any]) -> tuple[Token, Statement]:

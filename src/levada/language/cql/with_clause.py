@@ -14,6 +14,8 @@ from levada.errors import QuerySyntaxError, Span
 from levada.language.cql.ast import Item, Select, Statement, Table
 
 _Node = TypeVar("_Node")
+MOST_TABLES = 256
+"""Tables that a query with With may read."""
 
 
 def with_views(node: _Node, views: Mapping[str, Statement]) -> _Node:
@@ -33,6 +35,27 @@ def with_views(node: _Node, views: Mapping[str, Statement]) -> _Node:
         if new is not value:
             changed[field.name] = new
     return replace(node, **changed) if changed else node
+
+
+def check_size(query: Statement) -> None:
+    """Raises ``QuerySyntaxError`` for a query that reads too many tables once With is expanded."""
+    count = _table_count(query, {})
+    if count > MOST_TABLES:
+        message = f"With its views expanded this query reads {count:,} tables."
+        hint = f"{MOST_TABLES} are possible. Register a view: Register Relation V (..) As Select .."
+        raise QuerySyntaxError(message, span=query.span, text=query.text, hint=hint)
+
+
+def _table_count(node: object, known: dict[int, int]) -> int:
+    """Counts the tables below a node; equal parts are one object, which is counted once."""
+    if isinstance(node, tuple):
+        return sum(_table_count(part, known) for part in node)
+    if not is_dataclass(node) or isinstance(node, Span | type):
+        return 0
+    if id(node) not in known:
+        below = (_table_count(getattr(node, field.name), known) for field in fields(node))
+        known[id(node)] = sum(below) + isinstance(node, Table)
+    return known[id(node)]
 
 
 def named_columns(query: Statement, names: Sequence[str], name: str) -> Statement:

@@ -257,6 +257,16 @@ def test_intersect_binds_closer_than_union_and_except() -> None:
     assert (body.operator, body.right.operator) == (Operator.UNION, Operator.INTERSECT)
 
 
+def test_views_that_double_are_refused_before_they_are_expanded() -> None:
+    views = ["v0 As (Select 1 As a From S)"]
+    views += [f"v{i} As (Select x.a From v{i - 1} x, v{i - 1} y)" for i in range(1, 60)]
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_cql(f"With {', '.join(views)} Select a From v59")
+    assert "tables" in caught.value.message
+    query = parse_cql("With v As (Select a From S), w As (Select a From v) Select w.a From w, v")
+    assert [table.alias for table in query.select.tables] == ["w", "v"]
+
+
 def test_union_and_except_stand_from_left_to_right() -> None:
     body = parse_cql("A Except B Union Select k From C").body
     assert isinstance(body, Combination)

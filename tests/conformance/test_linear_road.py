@@ -48,6 +48,7 @@ def sql_of(body: Select | Combination, schemas: Schemas) -> str:
     """A statement over one table per alias."""
     if isinstance(body, Combination):
         assert isinstance(body.left, Table), "the script has two operands at most"
+        assert isinstance(body.right, Table), "the script has two operands at most"
         left, right = body.left.stream, body.right.stream
         columns = [", ".join(schemas[name]) for name in (left, right)]
         if body.operator is Operator.UNION:
@@ -57,7 +58,8 @@ def sql_of(body: Select | Combination, schemas: Schemas) -> str:
             for c, name in zip(columns, (left, right), strict=True)
         ]
         return f"Select {columns[0]} From ({numbered[0]} Except {numbered[1]})"
-    every = [f"{t.alias}.{c}" for t in body.tables for c in schemas[t.stream]]
+    read = list(tables(body))
+    every = [f"{t.alias}.{c}" for t in read for c in schemas[t.stream]]
     items = [
         show_expression(i.expression) if isinstance(i, Item) else ", ".join(every)
         for i in body.items
@@ -65,15 +67,16 @@ def sql_of(body: Select | Combination, schemas: Schemas) -> str:
     where = f" Where {show_expression(body.where)}" if body.where is not None else ""
     group = f" Group By {', '.join(map(show_expression, body.group))}" if body.group else ""
     word = "Select Distinct" if body.distinct else "Select"
-    return f"{word} {', '.join(items)} From {', '.join(t.alias for t in body.tables)}{where}{group}"
+    return f"{word} {', '.join(items)} From {', '.join(t.alias for t in read)}{where}{group}"
 
 
 def tables(body: Select | Combination) -> Iterator[Table]:
     """What a statement reads."""
     if isinstance(body, Select):
-        yield from body.tables
+        yield from (table for table in body.tables if isinstance(table, Table))
     else:
         assert isinstance(body.left, Table), "the script has two operands at most"
+        assert isinstance(body.right, Table), "the script has two operands at most"
         yield from (body.left, body.right)
 
 

@@ -3,8 +3,9 @@
 
 ``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is
 ``Call(Function.CAST, (Const(Iri( datatype)), arg))``. ``EVENT_TIME``, which no text can call, is
-that of a row of one triple (ms). ``Param(i)`` appears only after planning: constants lifted out of
-a shape, so that queries that differ in constants are one operator and a table of parameter rows.
+that of a row of one triple (ms). The functions after it are SQL's, for CQL. ``Param(i)`` appears
+only after planning: constants lifted out of a shape, so that queries that differ in constants are
+one operator and a table of parameter rows.
 """
 
 from __future__ import annotations
@@ -88,10 +89,33 @@ class Function(StrEnum):
     SHA512 = "SHA512"
     CAST = "CAST"
     EVENT_TIME = "event time"
+    REPORT_TIME = "report time"
+    REMAINDER = "remainder"
+    ROUND_DIGITS = "round to digits"
+    POWER = "power"
+    SQRT = "square root"
+    EXP = "exponential"
+    LN = "logarithm"
+    SIGN = "sign"
+    SUBSTRING = "substring"
+    POSITION = "position"
+    REPLACE_TEXT = "replace text"
+    TRIM = "trim"
+    LTRIM = "trim left"
+    RTRIM = "trim right"
+    LPAD = "pad left"
+    RPAD = "pad right"
+    SPLIT_PART = "split part"
+    REVERSE = "reverse"
+    NUMBER_TEXT = "text of a number"
+    SQUARE_REST = "rest of the square"
+    VARIANCE = "variance"
+    DATE_PART = "date part"
+    DATE_TRUNC = "date trunc"
 
 
 class AggregateFunction(StrEnum):
-    """The aggregates (SPARQL 1.1, 18.5.1)."""
+    """The aggregates (SPARQL 1.1, 18.5.1), and what a SUM of doubles loses by its rounding."""
 
     COUNT = "COUNT"
     SUM = "SUM"
@@ -100,6 +124,7 @@ class AggregateFunction(StrEnum):
     MAX = "MAX"
     SAMPLE = "SAMPLE"
     GROUP_CONCAT = "GROUP_CONCAT"
+    SUM_REST = "rest of SUM"
 
 
 @frozen
@@ -159,7 +184,7 @@ def variables(expression: Expression) -> Iterator[str]:
 
 
 RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE))
-PER_REPORT = RANDOM | {Function.NOW}
+PER_REPORT = RANDOM | {Function.NOW, Function.REPORT_TIME}
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression | None:

@@ -15,7 +15,7 @@ from levada.operators.aggregation.multiplicity import rexcept, tally
 from levada.operators.aggregation.panes import panes
 from levada.operators.aggregation.report_group_by import rgroup
 from levada.operators.operator_context import Inputs, Operator, OperatorContext
-from levada.operators.reporting.order_and_distinct import distinct, order
+from levada.operators.reporting.order_and_distinct import distinct, number, order
 from levada.operators.reporting.path_closure import closure
 from levada.operators.reporting.ranges.range_relation_to_stream import ranged_changes
 from levada.operators.reporting.relation_to_stream import changes, event_deltas, net_changes
@@ -97,6 +97,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.RDistinct: distinct,
     s.RExcept: rexcept,
     s.ROrder: order,
+    s.RNumber: number,
     s.Closure: closure,
     # changes
     s.Running: running,

@@ -209,11 +209,12 @@ def parse_members(text: str) -> list[str] | None:
     return terms
 
 
+_DUCKDB_TYPES = {"integer": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN"}
 _TYPES = {"integer": "INTEGER", "double": "REAL", "string": "TEXT", "boolean": "INTEGER"}
 
 
 def _sql(query: ReferenceSql, contents: Contents) -> Bag:
-    base = sqlite3.connect(":memory:")
+    base = _duckdb() if query.duckdb else sqlite3.connect(":memory:")
     try:
         for alias, items in contents.items():
             on = query.windows[alias][0]
@@ -230,8 +231,18 @@ def _sql(query: ReferenceSql, contents: Contents) -> Bag:
     return Counter(_solution(query.types, row) for row in rows)
 
 
+def _duckdb() -> Any:
+    """Returns a DuckDB in which NULL is the least value and integers divide to integers."""
+    import duckdb  # an extra, for tests alone
+
+    base = duckdb.connect(":memory:")
+    base.execute("SET threads = 1; SET integer_division = true")
+    base.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+    return base
+
+
 def _table(
-    base: sqlite3.Connection,
+    base: Any,
     alias: str,
     schema: Mapping[str, str],
     items: Iterable[tuple[Item, int]],
@@ -241,12 +252,14 @@ def _table(
     """Creates a table with a window's rows; an external stream also has the event time as a
     column.
     """
-    columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
+    types = _TYPES if isinstance(base, sqlite3.Connection) else _DUCKDB_TYPES
+    columns = [f'"{c}" {types[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema
-    columns += ['"ts" INTEGER'] * timed
+    columns += [f'"ts" {types["integer"]}'] * timed
     base.execute(f'CREATE TABLE "{alias}" ({", ".join(columns)})')
     rows = [(*item, ts) if timed else tuple(item) for item, ts in items]
-    base.executemany(f'INSERT INTO "{alias}" VALUES ({", ".join("?" * len(columns))})', rows)
+    if rows:
+        base.executemany(f'INSERT INTO "{alias}" VALUES ({", ".join("?" * len(columns))})', rows)
 
 
 def _solution(types: Mapping[str, str], row: Sequence[Any]) -> frozenset[tuple[str, str]]:

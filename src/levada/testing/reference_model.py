@@ -95,7 +95,8 @@ class ReferenceQuery:
 
 @frozen
 class ReferenceSql:
-    """A CQL query: SQLite evaluates ``sql`` over one table for each alias of ``windows``.
+    """A CQL query: SQLite, or DuckDB, evaluates ``sql`` over one table for each alias of
+    ``windows``.
 
     ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the
     tables have a further column ``ts`` unless the schema has one. ``types``: the result's columns
@@ -117,6 +118,7 @@ class ReferenceSql:
     partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     relations: frozenset[str] = frozenset()
     views: Mapping[str, ReferenceSql] = field(default_factory=dict)
+    duckdb: bool = False
 
     def __post_init__(self) -> None:
         assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"

@@ -70,7 +70,9 @@ def sums(
     weights = np.array([c[3] for c in ordered], np.int8)
     of, limb, amount = base or (NONE, NONE, NONE)
     base_starts = np.searchsorted(of, np.arange(4)).astype(np.int64)
-    return running_sums(starts, run, bits, weights, base_starts, limb, amount, len(keys)), keys
+    return running_sums(
+        starts, run, bits, weights, base_starts, limb, amount, len(keys), False
+    ), keys
 
 
 @settings(deadline=None)

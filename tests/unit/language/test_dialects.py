@@ -30,6 +30,12 @@ from levada.language.sparql.common_mistakes import find_unclosed_bracket
         ("SELECT ?s FROM STREAM S [NOW] { STREAM S { ?s ?p ?o } }", "cqels2"),
         ("SELECT ?s FROM STREAM <s> [NOW] { ?s ?p ?o }", "csparql"),
         ("REGISTER QUERY q AS SELECT ?s { ?s ?p ?o }", "csparql"),
+        ("With c As (Select k From A) Select k From c", "cql"),
+        ("(Select k From A) Union All (Select k From B)", "cql"),
+        (
+            "Select window_end From Table(Tumble(Table A, Descriptor(ts), Interval '1' Minute))",
+            "cql",
+        ),
         ("SELECT ?s FROM NAMED STREAM <s> [NOW] { GRAPH <s> { ?s ?p ?o } }", "csparql"),
         ("SELECT ?s FROM NAMED STREAM <s> [NOW] { ?s ?p ?o }", "sparqlstream"),
         ("SELECT ISTREAM ?s { ?s ?p ?o }", "sparqlstream"),

@@ -96,7 +96,21 @@ def _carry_signed(limbs: Longs) -> None:
         limbs[i] &= _MASK
 
 
-@kernel((I64, I64, I64, I8, I64, I64, I64, INT))
+@inline
+def _round_rest(total: Longs, value: float, left: Longs, limbs: Longs) -> float:
+    """The double that is nearest to what rounding to ``value`` took from a number."""
+    cell = np.full(1, abs(value))
+    limb, a, b, c = _place(cell.view(np.int64)[0])
+    sign = -1 if value < 0 else 1
+    for i in range(LIMBS):
+        left[i] = total[i]
+    left[limb] -= sign * a
+    left[limb + 1] -= sign * b
+    left[limb + 2] -= sign * c
+    return _round_to_double(left, limbs)
+
+
+@kernel((I64, I64, I64, I8, I64, I64, I64, INT, FLAG))
 def running_sums(
     starts: Longs,
     run: Longs,
@@ -106,9 +120,10 @@ def running_sums(
     base_limb: Longs,
     base: Longs,
     runs: int,
+    rest: bool,
 ) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
     """Returns the sums of groups before, and after each run of events, and the change of each limb
-    of a group.
+    of a group. ``rest``: returns what the rounding of each sum to a double took from it.
 
     Group g has the events ``starts[g] : starts[g + 1]``, in order, each with its ``run`` (numbered
     over all groups), the bits of its finite double and its weight; and the previous limbs
@@ -124,7 +139,8 @@ def running_sums(
         np.empty(most, np.int64),
     )
     changes = 0
-    total, work, limb_changes = (
+    total, work, left, limb_changes = (
+        np.zeros(LIMBS, np.int64),
         np.zeros(LIMBS, np.int64),
         np.zeros(LIMBS, np.int64),
         np.zeros(LIMBS, np.int64),
@@ -136,6 +152,8 @@ def running_sums(
             total[base_limb[i]] += base[i]
         _carry_signed(total)
         before[g] = _round_to_double(total, work)
+        if rest:
+            before[g] = _round_rest(total, before[g], left, work)
         for i in range(starts[g], starts[g + 1]):
             w = np.int64(weights[i])
             if w != 0 and bits[i] != 0:
@@ -150,6 +168,8 @@ def running_sums(
                 total[limb + 2] += w * c
             if i + 1 == starts[g + 1] or run[i + 1] != run[i]:
                 after[run[i]] = _round_to_double(total, work)
+                if rest:
+                    after[run[i]] = _round_rest(total, after[run[i]], left, work)
         for limb in range(LIMBS):
             if limb_changes[limb] != 0:
                 of_group[changes], of_limb[changes], change[changes] = g, limb, limb_changes[limb]

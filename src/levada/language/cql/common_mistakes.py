@@ -18,8 +18,10 @@ from levada.language.dialects.cql import EXPECTED, FOREIGN, REFUSED, TYPES
 _OFFERED = 8  # a list of expected words longer than this helps nobody
 _WORD = re.compile(r"\w+|'[^']*'|\"[^\"]*\"")
 _SIGN = re.compile("|".join(map(re.escape, sorted(FOREIGN, key=len, reverse=True))))
-_SUB_QUERY = re.compile(r"\(\s*(?:select|[idr]stream)\b", re.IGNORECASE)
-_OVER = re.compile(r"[^;]?\)\s*over\s*\(", re.IGNORECASE)  # also of a call without an argument
+_STREAM_IN_FROM = re.compile(r"(?:\bfrom|,)\s*([idr]stream)\s*\(\s*$", re.IGNORECASE)
+_NATURAL = re.compile(r"\bnatural\s+(?:inner|left|right|full|join)\b.*", re.IGNORECASE | re.DOTALL)
+_SHORT_ALIAS = re.compile(r"(\w+)\s+$")
+_CLAUSES = ("from", "where", "group", "having", "order", "limit", "join", "left", "union", "except")
 _BEFORE = re.compile(r"(\w+)\s*$")
 _FIRST = re.compile(r"(?:^|;)\s*(\w+)\s*$")
 _BEGINNINGS = ("Select", "Register", "Istream(", "Dstream(", "Rstream(")
@@ -35,6 +37,8 @@ def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]
     token = word[0] if word else text[start : start + 1].strip()
     if text[max(start - 1, 0) : start + 1] == "==":
         start, token = start - 1, "=="
+    if text[start : start + 2] == "::":
+        token = "::"
     first = _FIRST.search(text, 0, start)
     if (
         first
@@ -45,20 +49,19 @@ def explain_mistake(text: str, start: int, acceptable: Callable[[str], set[str]]
         return _explain_first_word(text, first)
     before = _BEFORE.search(text, 0, start)
     hint = _hint(token.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
-    inner = token.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
-    if token.lower() == "over" or _OVER.match(text, start):
-        hint = (
-            "over (..) is a window function of SQL, which CQL has not: its windows stand in From, "
-            "such as From S [Range 1 minute]."
-        )
-    feature = (
-        "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(token.lower())
-    )
+    if stream := _STREAM_IN_FROM.search(text, 0, start):
+        hint = f"In From write ({stream[1].capitalize()}(..)) [Now] As a name."
+    natural = _NATURAL.search(text, 0, start)
+    start = natural.start() if natural else start
+    feature = REFUSED["natural"] if natural else REFUSED.get(token.lower())
     if feature and not hint:
         return _unsupported_error(feature, text, start)
     if token in ("'", '"'):
         kind = "string" if token == "'" else "name in quotes"
         return QuerySyntaxError(f"This {kind} is not closed.", span=_span(text, start), text=text)
+    slip = _misspelt_clause(text, start)
+    if slip and not hint:
+        start, token = slip.start(1), slip[1]
     allowed = acceptable(text[:start])
     words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
     close = difflib.get_close_matches(token.lower(), [w.lower() for w in words if w.isalpha()], n=1)
@@ -96,14 +99,10 @@ def _hint(token: str, before: str, sign: str) -> str:
     query = token in ("select", *_STREAMS)
     if query and before in _STREAMS:
         return f"Write {before.capitalize()}(Select ..)."
-    if query and before == "all":
-        return "Union and Except count equal rows; there is no All."
     if query and sign == ")":
         return "A view is Register .. As Select .."
     if before == "in" and token != "(":
         return "Write In (1, 2)."
-    if token == "(" and before in _STREAMS:
-        return f"In From write (({before.capitalize()}(..)) [Now] As a name.".replace("((", "(")
     if token in ("union", "except") and sign == ")":
         return f"Put each side into brackets: (Istream(..)) {token.capitalize()} (..)."
     if token == "slide" and sign == "[":
@@ -111,6 +110,14 @@ def _hint(token: str, before: str, sign: str) -> str:
     if token == "unbounded" and sign == "[":
         return "Write [Range Unbounded]."
     return ""
+
+
+def _misspelt_clause(text: str, start: int) -> re.Match[str] | None:
+    """Returns the word before, which was read as a name, if it is almost a word for a clause."""
+    before = _SHORT_ALIAS.search(text, 0, start)
+    if before is None or before[1].lower() in _CLAUSES:
+        return None
+    return before if difflib.get_close_matches(before[1].lower(), _CLAUSES, 1, 0.7) else None
 
 
 def _foreign_operator_hint(text: str, start: int) -> str:

@@ -12,8 +12,10 @@ a script that has STREAM's labels, it is a text where a value may stand.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,18 +26,23 @@ from lark.tree import Meta
 from levada.errors import QuerySyntaxError, Span, near
 from levada.language.cql.ast import (
     Call,
+    Cast,
     Column,
     Combination,
     Constant,
     Every,
     Expression,
     Item,
+    Joined,
     LiteralType,
+    Nested,
     Operation,
     Operator,
+    Over,
     Schema,
     Script,
     Select,
+    Sort,
     Statement,
     Table,
     WindowSpec,
@@ -43,10 +50,14 @@ from levada.language.cql.ast import (
 )
 from levada.language.cql.common_mistakes import explain_mistake
 from levada.language.cql.script import Part, script_of
+from levada.language.cql.window_functions import milliseconds_of, window_of_call
+from levada.language.cql.with_clause import check_size, named_columns, with_views
 from levada.language.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 from levada.language.sparql.source_text import check_characters
 from levada.language.syntax_errors import words_of
 
+_MOST_SETS = 64
+_MOST_IN_CUBE = 6
 _LABELS = ("QUERY_LABEL", "TABLE_LABEL", "VQUERY_LABEL", "VTABLE_LABEL", "SOURCE_LINE", "DEST_LINE")
 
 
@@ -185,13 +196,49 @@ class _Build(lark.Transformer[Token, Any]):
         return self._column_name(parts[0]), LiteralType(TYPES[parts[1].lower()])
 
     def stream_query(self, meta: Meta, parts: list[Any]) -> Statement:
-        return Statement(str(parts[0]).capitalize(), parts[1], self.text, _at(meta))
+        query: Statement = parts[1]
+        return replace(query, output=str(parts[0]).capitalize(), span=_at(meta))
 
     def relation(self, meta: Meta, parts: list[Any]) -> Statement:
-        return Statement(None, parts[0], self.text, _at(meta))
+        return parts[0]  # type: ignore[no-any-return]
+
+    def full(self, meta: Meta, parts: list[Any]) -> Statement:
+        views, body, order, limit = parts
+        count, offset = limit or (None, 0)
+        statement = Statement(None, body, self.text, _at(meta), order or (), count, offset)
+        expanded: Statement = with_views(statement, views or {})
+        if views:
+            check_size(expanded)
+        return expanded
+
+    nested_query = full
+
+    def views(self, meta: Meta, parts: list[Any]) -> dict[str, Statement]:
+        views: dict[str, Statement] = {}
+        for name, query in parts[1:]:
+            if name in views:
+                raise QuerySyntaxError(
+                    f"With defines {name} twice.", span=_at(name), text=self.text
+                )
+            views[str(name)] = with_views(query, views)
+            check_size(views[str(name)])
+        return views
+
+    def view(self, meta: Meta, parts: list[Any]) -> tuple[Token, Statement]:
+        name, *columns, _, query = parts
+        names = [self._column_name(column) for column in columns if column is not None]
+        return name, named_columns(query, names, name) if names else query
 
     def combine(self, meta: Meta, parts: list[Any]) -> Combination:
-        return Combination(Operator(str(parts[1]).capitalize()), parts[0], parts[2], _at(parts[1]))
+        left, word, mark, right = parts
+        operator = Operator(str(word).capitalize())
+        is_set = _is_word(mark, "DISTINCT") or (operator is Operator.INTERSECT and mark is None)
+        closer = operator is Operator.INTERSECT and isinstance(left, Combination)
+        if closer and left.operator is not Operator.INTERSECT:  # as in SQL
+            inner = Combination(operator, left.right, right, _at(word), is_set)
+            closer_one: Combination = replace(left, right=inner)
+            return closer_one
+        return Combination(operator, left, right, _at(word), is_set)
 
     def name_operand(self, meta: Meta, parts: list[Token]) -> Table:
         return Table(str(parts[0]), WindowSpec(WindowWord.NONE), str(parts[0]), None, _at(meta))
@@ -206,8 +253,9 @@ class _Build(lark.Transformer[Token, Any]):
         return Table("", WindowSpec(WindowWord.NONE), "", query, _at(meta))
 
     def select(self, meta: Meta, parts: list[Any]) -> Select:
-        _, distinct, items, _, tables, where, group, having = parts
-        return Select(distinct is not None, items, tables, where, group or (), having)
+        _, mark, items, _, tables, where, group, having = parts
+        keys, sets = group or ((), ())
+        return Select(_is_word(mark, "DISTINCT"), items, tables, where, keys, having, sets)
 
     def items(self, meta: Meta, parts: list[Item | Every]) -> tuple[Item | Every, ...]:
         return tuple(parts)
@@ -225,19 +273,62 @@ class _Build(lark.Transformer[Token, Any]):
         name = self._column_name(alias) if as_ else None
         return Item(expression, name or None, text, _at(meta))
 
-    def tables(self, meta: Meta, parts: list[Table]) -> tuple[Table, ...]:
+    def short_item(self, meta: Meta, parts: list[Any]) -> Item:
+        return self.column_item(meta, [parts[0], parts[1], parts[1]])
+
+    def tables(self, meta: Meta, parts: list[Table | Joined]) -> tuple[Table | Joined, ...]:
         return tuple(parts)
 
+    def alias(self, meta: Meta, parts: list[Token]) -> Token:
+        return parts[-1]
+
+    def inner_join(self, meta: Meta, parts: list[Any]) -> Joined:
+        return self._joined("inner", parts, meta)
+
+    def outer_join(self, meta: Meta, parts: list[Any]) -> Joined:
+        return self._joined(str(parts[1]).lower(), parts, meta)
+
+    def cross_join(self, meta: Meta, parts: list[Any]) -> Joined:
+        return Joined("cross", parts[0], parts[-1], span=_at(meta))
+
+    def _joined(self, kind: str, parts: list[Any], meta: Meta) -> Joined:
+        left, *_, right, (on, using) = parts
+        return Joined(kind, left, right, on, using, _at(meta))
+
+    def on(self, meta: Meta, parts: list[Any]) -> tuple[Expression, tuple[str, ...]]:
+        return parts[1], ()
+
+    def using(self, meta: Meta, parts: list[Any]) -> tuple[None, tuple[str, ...]]:
+        return None, tuple(self._column_name(name) for name in parts[1:])
+
     def table(self, meta: Meta, parts: list[Any]) -> Table:
-        stream, window, _, alias = parts
+        stream, window, alias = parts
         window = window or WindowSpec(WindowWord.NONE, span=_at(meta))
         return Table(str(stream), window, str(alias or stream), None, _at(meta))
 
     def query_table(self, meta: Meta, parts: list[Any]) -> Table:
-        query, window, _, alias = parts
-        return Table(
-            "", window or WindowSpec(WindowWord.NONE, span=_at(meta)), str(alias), query, _at(meta)
-        )
+        query, window, alias = parts
+        window = window or WindowSpec(WindowWord.NONE, span=_at(meta))
+        alias = alias or f"query {meta.line}:{meta.column}"
+        return Table("", window, str(alias), query, _at(meta))
+
+    def window_table(self, meta: Meta, parts: list[Any]) -> Table:
+        call = next(part for part in parts if isinstance(part, Table))
+        return replace(call, alias=str(parts[-1] if parts[-1] is not None else call.stream))
+
+    def window_call(self, meta: Meta, parts: list[Any]) -> Table:
+        word, _, stream = parts[:3]
+        by = tuple(part for part in parts if isinstance(part, Column))
+        at = next(i for i, part in enumerate(parts) if _is_word(part, "DESCRIPTOR"))
+        spec = window_of_call(str(word), str(parts[at + 1]), parts[at + 2 :], by, _at(word))
+        if isinstance(spec, str):
+            raise QuerySyntaxError(spec, span=_at(word), text=self.text)
+        return Table(str(stream), spec, str(stream), None, _at(meta))
+
+    def no_window_call(self, meta: Meta, parts: list[Any]) -> NoReturn:
+        message = f"{parts[0]} lacks its column of times and its durations."
+        hint = f"Write Table({parts[0]}(Table S, Descriptor(ts), Interval '10' Minutes))."
+        raise QuerySyntaxError(message, span=_at(meta), text=self.text, hint=hint)
 
     def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         return WindowSpec(WindowWord.RANGE, range=parts[1], slide=parts[3] or 0, span=_at(meta))
@@ -266,13 +357,27 @@ class _Build(lark.Transformer[Token, Any]):
 
     def duration(self, meta: Meta, parts: list[Any]) -> int:
         number, unit = parts
+        return self._milliseconds(str(number), unit, meta)
+
+    def interval(self, meta: Meta, parts: list[Any]) -> int:
+        _, number, unit = parts
+        digits = number[1:-1].strip() if number.startswith("'") else str(number)
+        try:
+            return self._milliseconds(digits, unit, meta)
+        except InvalidOperation:
+            message = f"{number} is not a number."
+            hint = "Write Interval '10' Minutes."
+            raise QuerySyntaxError(message, span=_at(number), text=self.text, hint=hint) from None
+
+    def _milliseconds(self, number: str, unit: Token | None, meta: Meta) -> int:
         scale = UNITS.get(str(unit or DEFAULT_UNIT).lower())
         if scale is None:
+            assert unit is not None, "the unit that is meant without one is known"
             hint = near(str(unit).lower(), ["ms", "seconds", "minutes", "hours", "days"])
             raise QuerySyntaxError(
                 f"{str(unit)!r} is not a unit of time.", span=_at(unit), text=self.text, hint=hint
             )
-        ms = Decimal(str(number)) * scale
+        ms = Decimal(number) * scale
         if ms <= 0 or ms != int(ms):
             problem = (
                 "A duration is positive."
@@ -288,8 +393,62 @@ class _Build(lark.Transformer[Token, Any]):
     def having(self, meta: Meta, parts: list[Any]) -> Expression:
         return parts[1]  # type: ignore[no-any-return]
 
-    def group(self, meta: Meta, parts: list[Any]) -> tuple[Expression, ...]:
+    def group(
+        self, meta: Meta, parts: list[Any]
+    ) -> tuple[tuple[Expression, ...], tuple[tuple[Expression, ...], ...]]:
+        """Returns the expressions of Group By, and its grouping sets: all combinations of one set
+        of each part.
+        """
+        if not any(isinstance(part, list) for part in parts[2:]):
+            return tuple(parts[2:]), ()
+        choices = [part if isinstance(part, list) else [(part,)] for part in parts[2:]]
+        sets = tuple(
+            tuple(dict.fromkeys(each for one in chosen for each in one))
+            for chosen in product(*choices)
+        )
+        if len(sets) > _MOST_SETS:
+            message = f"These are {len(sets)} grouping sets; {_MOST_SETS} are possible."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text)
+        return tuple(dict.fromkeys(each for one in sets for each in one)), sets
+
+    def set(self, meta: Meta, parts: list[Any]) -> tuple[Expression, ...]:
+        return tuple(parts)
+
+    def rollup(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
+        given = parts[1:]
+        ends = range(len(given), -1, -1)
+        return [tuple(each for one in given[:end] for each in one) for end in ends]
+
+    def cube(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
+        given = parts[1:]
+        if len(given) > _MOST_IN_CUBE:
+            message = f"Cube takes {_MOST_IN_CUBE} expressions at most."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text)
+        chosen = (c for n in range(len(given), -1, -1) for c in combinations(given, n))
+        return [tuple(each for one in sets for each in one) for sets in chosen]
+
+    def grouping_sets(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
+        return list(parts[2:])
+
+    def order(self, meta: Meta, parts: list[Any]) -> tuple[Sort, ...]:
         return tuple(parts[2:])
+
+    def sort(self, meta: Meta, parts: list[Any]) -> Sort:
+        expression, direction, _, place = parts
+        last = None if place is None else _is_word(place, "LAST")
+        return Sort(expression, _is_word(direction, "DESC"), last)
+
+    def limit(self, meta: Meta, parts: list[Any]) -> tuple[int, int]:
+        return int(parts[1]), int(parts[3] or 0)
+
+    def offset(self, meta: Meta, parts: list[Any]) -> tuple[int | None, int]:
+        return parts[-1], int(parts[1])
+
+    def fetch_limit(self, meta: Meta, parts: list[Any]) -> tuple[int, int]:
+        return parts[0], 0
+
+    def fetch(self, meta: Meta, parts: list[Any]) -> int:
+        return int(next((part for part in parts if _is_word(part, "INTEGER")), "1"))
 
     def either(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation("or", (parts[0], parts[2]), _at(meta))
@@ -318,11 +477,110 @@ class _Build(lark.Transformer[Token, Any]):
     def _perhaps(self, negated: Token | None, condition: Operation, meta: Meta) -> Operation:
         return Operation("not", (condition,), _at(meta)) if negated else condition
 
+    def in_query(self, meta: Meta, parts: list[Any]) -> Operation | Nested:
+        value, negated, _, query = parts
+        nested = Nested("in", query, value, _at(meta))
+        return Operation("not", (nested,), _at(meta)) if negated else nested
+
+    def exists(self, meta: Meta, parts: list[Any]) -> Nested:
+        return Nested("exists", parts[1], None, _at(meta))
+
+    def scalar_query(self, meta: Meta, parts: list[Any]) -> Nested:
+        return Nested("scalar", parts[0], None, _at(meta))
+
+    def like(self, meta: Meta, parts: list[Any]) -> Operation:
+        value, negated, word, pattern, _, escape = parts
+        operands = (value, pattern, *([] if escape is None else [self.string(meta, [escape])]))
+        return self._perhaps(negated, Operation(word.lower(), operands, _at(meta)), meta)
+
+    def is_word(self, meta: Meta, parts: list[Any]) -> Operation:
+        """Builds a condition that is true or false of each row, as SQL's tests by Is are."""
+        value, _, negated = parts[:3]
+        word = next(part.type for part in parts[3:] if part is not None)
+        condition = Operation("is null", (value,), _at(meta))
+        if word in ("TRUE", "FALSE"):
+            wanted = Operation("not", (value,), _at(meta)) if word == "FALSE" else value
+            no = Constant(LiteralType.BOOLEAN, "false", _at(meta))
+            yes = Constant(LiteralType.BOOLEAN, "true", _at(meta))
+            condition = Operation("case", (wanted, yes, no), _at(meta))
+        return self._perhaps(negated, condition, meta)
+
+    def is_distinct(self, meta: Meta, parts: list[Any]) -> Operation:
+        value, _, negated, _, _, other = parts
+        return self._perhaps(negated, Operation("is distinct", (value, other), _at(meta)), meta)
+
+    def case(self, meta: Meta, parts: list[Any]) -> Operation:
+        """Builds a case of conditions: ``Case x When a`` is ``Case When x = a``."""
+        _, subject, *rest, _, other, _ = parts
+        operands: list[Expression] = []
+        for condition, value in rest:
+            if subject is not None:
+                condition = Operation("=", (subject, condition), _at(meta))
+            operands += [condition, value]
+        return Operation("case", (*operands, *([other] if other is not None else [])), _at(meta))
+
+    def when(self, meta: Meta, parts: list[Any]) -> tuple[Expression, Expression]:
+        return parts[1], parts[3]
+
+    def cast(self, meta: Meta, parts: list[Any]) -> Cast:
+        return Cast(parts[1], str(parts[3]).lower(), _at(meta))
+
+    def extract(self, meta: Meta, parts: list[Any]) -> Call:
+        unit = Constant(LiteralType.STRING, str(parts[1]).lower(), _at(parts[1]))
+        return Call("date_part", (unit, parts[3]), span=_at(meta))
+
+    def substring(self, meta: Meta, parts: list[Any]) -> Call:
+        arguments = (part for part in parts if part is not None and not isinstance(part, Token))
+        return Call("substring", tuple(arguments), span=_at(meta))
+
+    def word_call(self, meta: Meta, parts: list[Any]) -> Call:
+        return Call(str(parts[0]), tuple(parts[1:]), span=_at(meta))
+
+    def trim(self, meta: Meta, parts: list[Any]) -> Call:
+        _, side, first, _, text = parts
+        name = {"leading": "ltrim", "trailing": "rtrim"}.get(str(side).lower(), "trim")
+        return Call(name, (first,) if text is None else (text, first), span=_at(meta))
+
+    def trim_side(self, meta: Meta, parts: list[Any]) -> Call:
+        return self.trim(meta, [parts[0], parts[1], parts[3], None, None])
+
+    def position(self, meta: Meta, parts: list[Any]) -> Call:
+        return Call("position", (parts[1], parts[3]), span=_at(meta))
+
     def arithmetic(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[1]), (parts[0], parts[2]), _at(meta))
 
     def signed_operand(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[0]), (parts[1],), _at(meta))
+
+    def filter(self, meta: Meta, parts: list[Any]) -> Expression:
+        return parts[2]  # type: ignore[no-any-return]
+
+    def over(self, meta: Meta, parts: list[Any]) -> Over:
+        frame, order = parts[-1], parts[-2]
+        partition = tuple(p for p in parts[:-2] if p is not None and not isinstance(p, Token))
+        return Over(partition, order or (), frame)
+
+    def frame_from(self, meta: Meta, parts: list[Any]) -> tuple[str, int | None, int | None]:
+        return self._frame(parts, parts[-1], (1, 0))
+
+    def frame_between(self, meta: Meta, parts: list[Any]) -> tuple[str, int | None, int | None]:
+        return self._frame(parts, parts[-3], parts[-1])
+
+    def _frame(self, parts: list[Any], low: Any, high: Any) -> tuple[str, int | None, int | None]:
+        word = next(str(part).capitalize() for part in parts if _is_word(part, "RANGE", "ROWS"))
+        return word, low[1], high[1]
+
+    def unbounded_bound(self, meta: Meta, parts: list[Any]) -> tuple[int, None]:
+        return 0, None
+
+    def current_row(self, meta: Meta, parts: list[Any]) -> tuple[int, int]:
+        return 0, 0
+
+    def rows_bound(self, meta: Meta, parts: list[Any]) -> tuple[int, int]:
+        return 0, -int(parts[0]) if parts[1].type == "PRECEDING" else int(parts[0])
+
+    interval_bound = rows_bound
 
     def name(self, meta: Meta, parts: list[Token]) -> Token:
         """Returns a name without its quotes."""
@@ -369,14 +627,38 @@ class _Build(lark.Transformer[Token, Any]):
     def boolean(self, meta: Meta, parts: list[Token]) -> Constant:
         return Constant(LiteralType.BOOLEAN, str(parts[0]).lower(), _at(meta))
 
-    def call_star(self, meta: Meta, parts: list[Token]) -> Call:
-        return Call(str(parts[0]), None, False, _at(meta))
+    def null(self, meta: Meta, parts: list[Token]) -> Constant:
+        return Constant(LiteralType.NULL, "null", _at(meta))
+
+    def interval_value(self, meta: Meta, parts: list[int]) -> Constant:
+        return Constant(LiteralType.INTEGER, str(parts[0]), _at(meta))
+
+    def instant(self, meta: Meta, parts: list[Token]) -> Constant:
+        try:
+            ms = milliseconds_of(parts[1][1:-1])
+        except ValueError:
+            message = f"{parts[1]} is not an instant."
+            hint = "Write Timestamp '2026-01-31 12:00:00' or Date '2026-01-31'."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text, hint=hint) from None
+        return Constant(LiteralType.INTEGER, str(ms), _at(meta))
+
+    def arguments(self, meta: Meta, parts: list[Expression]) -> tuple[Expression, ...]:
+        return tuple(parts)
+
+    def call_star(self, meta: Meta, parts: list[Any]) -> Call:
+        return Call(str(parts[0]), None, False, _at(meta), parts[-2], parts[-1])
 
     def call(self, meta: Meta, parts: list[Any]) -> Call:
-        return Call(str(parts[0]), parts[2], parts[1] is not None, _at(meta))
+        name, distinct, arguments, where, over = parts
+        return Call(str(name), arguments or (), distinct is not None, _at(meta), where, over)
 
     def brackets(self, meta: Meta, parts: list[Expression]) -> Expression:
         return parts[0]
+
+
+def _is_word(part: object, *kinds: str) -> bool:
+    """Whether a part of a rule is a word of one of these kinds."""
+    return isinstance(part, Token) and part.type in kinds
 
 
 def _path(line: Token) -> str:

@@ -55,6 +55,7 @@ _CQL = re.compile(
     r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)[\w\"]"
     r"|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
     r"|REGISTER (?:STREAM|RELATION) \S+ \("
+    r"|WITH\b|\( ?SELECT .*FROM\b"
 )
 
 

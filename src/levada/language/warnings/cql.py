@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from levada.core.event_time import shown_duration
-from levada.language.cql.ast import Combination, Script, Statement, Table, WindowSpec
+from levada.language.cql.ast import (
+    Combination,
+    Script,
+    Statement,
+    Table,
+    WindowSpec,
+    tables_of,
+)
 from levada.language.cql.parser import parse_script
 from levada.language.sparql.source_text import place_of
 from levada.language.warnings.sparql import MINUTES, bare_number, capital_minutes
@@ -56,7 +64,9 @@ def _tables(script: Script) -> Iterator[Table]:
 
 def _of_statement(statement: Statement) -> Iterator[Table]:
     body = statement.body
-    for table in _sides(body) if isinstance(body, Combination) else body.tables:
+    joins = () if isinstance(body, Combination) else body.tables
+    tables = _sides(body) if isinstance(body, Combination) else chain(*map(tables_of, joins))
+    for table in tables:
         yield table
         if table.query is not None:
             yield from _of_statement(table.query)

@@ -73,7 +73,7 @@ def fold(
                     else bind(rows, spec.slot).astype(np.int64)
                 )
                 columns[f"a{j}.n"] = sum_weights(codes, ones, g)
-            case _A.SUM | _A.AVG:
+            case _A.SUM | _A.AVG | _A.SUM_REST:
                 columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", pool=terms.pool))
             case _:
                 columns.update(
@@ -214,7 +214,7 @@ def merge(
         match spec.function:
             case _A.COUNT:
                 columns[p + "n"] = partials.net(p + "n")
-            case _A.SUM | _A.AVG:
+            case _A.SUM | _A.AVG | _A.SUM_REST:
                 columns.update(_merge_sum(partials, p, terms.pool))
             case _:
                 columns.update(_merge_winner(partials, spec, p, terms.rank))
@@ -275,8 +275,10 @@ def finish(
     match spec.function:
         case _A.COUNT:
             return number(Kind.INTEGER, parts[p + "n"]), {}
-        case _A.SUM | _A.AVG:
+        case _A.SUM | _A.AVG | _A.SUM_REST:
             large = bignum_sums.read({n: parts[p + n] for n in "xyk" if p + n in parts}, pool)
+            if spec.function is _A.SUM_REST:
+                return _finish_rest(parts, p), {}
             return _finish_sum(parts, p, large, average=spec.function is _A.AVG, tuples=tuples)
         case _:
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
@@ -301,6 +303,16 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Sums of xsd:float, rounded to its precision; beyond its range they are infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32).astype(np.float64)
+
+
+def _finish_rest(parts: Frame, p: str) -> dict[str, Column]:
+    """Returns what the rounding of sums of doubles took from them; without a sum it is the low
+    part.
+    """
+    high, low = parts[p + "fh"], parts[p + "fl"]
+    columns = number(Kind.DOUBLE, np.zeros(parts.n, np.int64))
+    columns["d"] = np.where(high == 0, low, (high - (high + low)) + low)
+    return columns
 
 
 def _finish_sum(

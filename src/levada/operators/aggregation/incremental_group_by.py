@@ -131,9 +131,18 @@ def sums_at(points: dict[str, Column], *, average: bool, tuples: bool) -> dict[s
 
 
 def double_sums(
-    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], *, slot: int
+    key: str,
+    state: State,
+    rows: Frame,
+    runs: Runs,
+    weights: npt.NDArray[np.int8],
+    *,
+    slot: int,
+    lost: bool,
 ) -> npt.NDArray[np.float64]:
-    """The exact sums of the finite floats and doubles of a slot at every point, rounded."""
+    """The exact sums of the finite floats and doubles of a slot at every point, rounded; ``lost``:
+    what their rounding took from them.
+    """
     there = np.maximum(runs.rows, 0)
     bits, w = np.zeros(len(there), np.int64), np.zeros(len(there), np.int8)
     if rows.n:
@@ -152,8 +161,9 @@ def double_sums(
     order = in_order(of)
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
     before, after, changed, place, change = running_sums(
-        runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)
-    )
+        runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of),
+        lost,
+    )  # fmt: skip
     rest = Frame(
         {**runs.columns(changed), col.SUM: place, col.COUNT: change},
         len(changed),
@@ -459,7 +469,7 @@ def _sums(
                 out[p + "n"] = runs.total(
                     w if spec.slot < 0 else w * bind(rows, spec.slot)[at], there
                 )
-            case _A.SUM | _A.AVG:
+            case _A.SUM | _A.AVG | _A.SUM_REST:
                 changes = sum_changes(rows, spec.slot, pool, tuples=step.tuples)
                 out.update(
                     {
@@ -499,15 +509,17 @@ def _merge(
         match spec.function:
             case _A.COUNT:
                 columns[p + "n"] = points[p + "n"]
-            case _A.SUM | _A.AVG:
+            case _A.SUM | _A.AVG | _A.SUM_REST:
                 sum_columns = {
                     name.removeprefix(p): c for name, c in points.items() if name.startswith(p)
                 }
                 finished_sums = sums_at(
                     sum_columns, average=spec.function is _A.AVG, tuples=step.tuples
                 )
-                finished_sums["fh"] = double_sums(
-                    f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot
+                rest = spec.function is _A.SUM_REST
+                finished_sums["fh"] = np.zeros(n)
+                finished_sums["fl" if rest else "fh"] = double_sums(
+                    f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot, lost=rest
                 )
                 if not step.tuples:
                     key = f"{node.id}.large{j}"

@@ -240,9 +240,9 @@ class _Folded:
 
 
 def _kind(spec: s.Aggregate) -> AggregateFunction:
-    """Returns the key that determines partials: the partials of AVG are those of SUM."""
-    average = spec.function is AggregateFunction.AVG
-    return AggregateFunction.SUM if average else spec.function
+    """Returns the key that determines partials: AVG and the rest of SUM have those of SUM."""
+    sums = (AggregateFunction.AVG, AggregateFunction.SUM_REST)
+    return AggregateFunction.SUM if spec.function in sums else spec.function
 
 
 class Sliced(NamedTuple):

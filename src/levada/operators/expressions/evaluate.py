@@ -26,6 +26,7 @@ from levada.operators.expressions.scalar.function_table import SCALAR
 from levada.operators.expressions.scalar.literals import Text, literal_of, term_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.scalar.strings import simple_text, text
+from levada.operators.expressions.sql_functions import SQL_FUNCTIONS, SQL_TEXTS, sql_function
 from levada.operators.expressions.strings import (
     STRINGS,
     argument_frame,
@@ -228,6 +229,8 @@ class _Evaluation:
             return string_function(function, self.columns(args), self.scope.account)
         if function in PATTERNS:
             return pattern_function(function, self.columns(args), self.scope.account)
+        if function in SQL_FUNCTIONS:
+            return sql_function(function, self.columns(args), self.scope.account)
         return self._bound_integers(strict(SCALAR[function], self.columns(args)))
 
     def _bound_integers(self, column: Column) -> Column:
@@ -301,11 +304,12 @@ _VALUES: dict[Function, _Value] = {
     Function.STRUUID: lambda e, f, a: seeded_functions.uuid(*e.seeds(), as_iri=False),
     Function.NOW: lambda e, f, a: seeded_functions.now(e.scope.now),
     Function.EVENT_TIME: lambda e, f, a: seeded_functions.event_time(e.scope.times),
+    Function.REPORT_TIME: lambda e, f, a: seeded_functions.event_time(e.scope.now),
 }
 
-BY_TEXT = (STRINGS | PATTERNS | set(SCALAR)) - set(_CONDITIONS) - set(_VALUES)
+BY_TEXT = (STRINGS | PATTERNS | SQL_TEXTS | set(SCALAR)) - set(_CONDITIONS) - set(_VALUES)
 """The functions that make texts, or go text by text."""
 
-assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), (
+assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) | SQL_FUNCTIONS == set(Function), (
     "every function is evaluated somewhere"
 )

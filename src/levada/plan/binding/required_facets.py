@@ -202,7 +202,7 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
         case p.Snapshot():
             return [*_needs_of_every_variable(op, out)[:1], *({} for _ in op.inputs[1:])]
-        case p.ROrder(keys, _, _, _):
+        case p.ROrder(keys=keys) | p.RNumber(keys=keys):
             key_needs = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, key_needs, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.CountWindow(keys=keys, bag=True):  # all rows count, equal ones as well
@@ -306,7 +306,7 @@ def _group_needs(
             continue
         facets = Facet.ID if spec.distinct or spec.arg not in child.typed else Facet.NUM
         match spec.function:
-            case AggregateFunction.SUM | AggregateFunction.AVG:
+            case AggregateFunction.SUM | AggregateFunction.AVG | AggregateFunction.SUM_REST:
                 facets |= Facet.NUM
             case AggregateFunction.MIN | AggregateFunction.MAX:
                 facets |= Facet.NUM | Facet.TEXT

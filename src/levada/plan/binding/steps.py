@@ -53,7 +53,7 @@ def _windows_of(op: Op) -> tuple[int, ...] | None:
 
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
-_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
+_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder | p.RNumber
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
 _Above = _Border | _PerReport | _ByChanges
@@ -137,6 +137,15 @@ class Steps:
     def _drawing_query(self, *expressions: Expression) -> str:
         """Returns the query that owns random expressions; their values are its own."""
         return self.name if any(map(random, expressions)) else ""
+
+    def _sort_keys(
+        self, keys: tuple[tuple[Expression, bool], ...], names: tuple[str, ...]
+    ) -> tuple[tuple[tuple[Expression, bool], ...], Member]:
+        """Returns sort keys over slots, and the member with their constants."""
+        constants: list[Const] = []
+        lifted = tuple((resolve_slots(lift(e, constants), names), d) for e, d in keys)
+        terms = tuple(c.term for c in constants)
+        return lifted, Member(constants=terms, query=self._drawing_query(*(e for e, _ in keys)))
 
     def step(
         self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
@@ -337,11 +346,12 @@ class Steps:
             case p.RDistinct():
                 return s.RDistinct(), Member()
             case p.ROrder(keys, offset, limit, in_order):
-                constants: list[Const] = []
-                lifted_keys = tuple((resolve_slots(lift(e, constants), ins[0]), d) for e, d in keys)
-                terms = tuple(c.term for c in constants)
-                member = Member(constants=terms, query=self._drawing_query(*(e for e, _ in keys)))
+                lifted_keys, member = self._sort_keys(keys, ins[0])
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
+            case p.RNumber(variable, function, partition, keys):
+                lifted_keys, member = self._sort_keys(keys, ins[0])
+                by = slots_of(partition, ins[0])
+                return s.RNumber(ins[0].index(variable), function, by, lifted_keys), member
             case p.Changes(output, enumerated, ranged):
                 member = self._schedule(carried)
                 if ranged and not enumerated and (step := by_range(self.kinds, rows, member)):

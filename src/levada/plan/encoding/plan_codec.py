@@ -281,6 +281,7 @@ STEPS: dict[str, type] = {
     "report distinct": s.RDistinct,
     "report except": s.RExcept,
     "report order": s.ROrder,
+    "report number": s.RNumber,
     "closure": s.Closure,
     "changes": s.Changes,
     "ranged changes": s.RangedChanges,

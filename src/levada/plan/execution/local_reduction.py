@@ -23,7 +23,7 @@ from levada.plan.execution import steps as s
 
 _A = AggregateFunction
 _BEST = (_A.MIN, _A.MAX, _A.SAMPLE)
-_SUMS = (_A.COUNT, _A.SUM, _A.AVG)
+_SUMS = (_A.COUNT, _A.SUM, _A.AVG, _A.SUM_REST)
 
 
 class ReducedRows(StrEnum):

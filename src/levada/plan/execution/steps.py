@@ -315,6 +315,16 @@ class ROrder(Traits):
 
 
 @frozen
+class RNumber(Traits):
+    """The slot of the number, its function, the slots of the partition, sort keys over slots."""
+
+    slot: int
+    function: str
+    partition: tuple[int, ...]
+    keys: tuple[tuple[Expression, bool], ...]
+
+
+@frozen
 class Closure(Traits):
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` slots are output.
 
@@ -401,6 +411,7 @@ Step = (
     | RDistinct
     | RExcept
     | ROrder
+    | RNumber
     | Closure
     | Changes
     | RangedChanges

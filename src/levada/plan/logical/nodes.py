@@ -340,6 +340,22 @@ class Slice:
 
 
 @frozen
+class Number:
+    """CQL: each solution with its number, as ``variable``, in the order of the keys.
+
+    Solutions are numbered for each value of the variables ``partition``. ``function``:
+    ``row_number`` breaks ties by all variables; ``rank`` and ``dense_rank`` give ties one number.
+    ``count`` is the number of solutions of the partition.
+    """
+
+    child: Node
+    variable: str
+    function: str
+    partition: tuple[str, ...]
+    keys: tuple[tuple[Expression, bool], ...]
+
+
+@frozen
 class Conjunction:
     """The join of at least one part in any order, with the solutions for which all conditions are
     true.
@@ -411,6 +427,7 @@ Node = (
     | Distinct
     | OrderBy
     | Slice
+    | Number
     | Conjunction
     | Recent
     | Top

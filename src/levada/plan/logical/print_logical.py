@@ -40,6 +40,7 @@ from levada.plan.logical.nodes import (
     Mark,
     Minus,
     Node,
+    Number,
     OrderBy,
     Project,
     Query,
@@ -151,6 +152,8 @@ def _head(node: Node) -> str:
             return f"project {_names(variables)}"
         case OrderBy(_, keys):
             return f"order {_order(keys)}"
+        case Number(_, variable, function, partition, keys):
+            return f"number ?{variable} = {function} by {_names(partition)} {_order(keys)}"
         case Slice(_, offset, limit):
             return f"slice {_range(offset, limit)}"
         case Top(_, keys, offset, limit, shown):

@@ -23,16 +23,17 @@ _ADD_UP = frozenset(
         AggregateFunction.COUNT,
         AggregateFunction.SUM,
         AggregateFunction.AVG,
+        AggregateFunction.SUM_REST,
         AggregateFunction.MIN,
         AggregateFunction.MAX,
         AggregateFunction.SAMPLE,
     )
 )
 _LEFT_DECIDES = (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except)
-_COMPARES = (*_LEFT_DECIDES, a.Group, a.Distinct, a.OrderBy, a.Slice, a.Top)
+_COMPARES = (*_LEFT_DECIDES, a.Group, a.Distinct, a.OrderBy, a.Slice, a.Number, a.Top)
 HOISTED = (*(kind for kind in _COMPARES if kind is not a.Except), a.Closure)
 """Nodes that compare whole results or follow paths: over static data alone they run once."""
-_KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Top)
+_KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Number, a.Top)
 
 
 @frozen
@@ -125,7 +126,7 @@ class Analysis:
             derived=any(p.derived for p in below),
             tuples=any(p.tuples for p in below),
             over_tuples=all(p.over_tuples for p in below),
-            monotone=not isinstance(node, (a.Group, a.Distinct, a.Except))
+            monotone=not isinstance(node, (a.Group, a.Distinct, a.Except, *_CUTS))
             and all(p.monotone for p in below),
             momentary=_is_momentary(node, below),
             reason=_reason(node, late) or next((p.reason for p in below if p.reason), ""),
@@ -156,6 +157,9 @@ class Analysis:
                 return Properties(reads_window=True, timed=True)
             case _:
                 return Properties(timeless=True, free=True, timed=True)
+
+
+_CUTS = (a.OrderBy, a.Slice, a.Number, a.Top)
 
 
 def reads_static(source: a.Source) -> bool:

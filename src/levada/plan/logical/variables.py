@@ -27,7 +27,7 @@ def possible_variables(node: a.Node) -> frozenset[str]:
             return possible_variables(left) | {variable}
         case a.SubQuery(columns=columns):
             return frozenset(name for _, name in columns)
-        case a.Extend(child, variable, _):
+        case a.Extend(child, variable, _) | a.Number(child, variable):
             return possible_variables(child) | {variable}
         case a.Group(_, keys, aggregates):
             return frozenset(keys) | {name for name, _ in aggregates}
@@ -111,6 +111,8 @@ def _node_variables(node: a.Node) -> frozenset[str]:
     match node:
         case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
             used |= {variable}
+        case a.Number(_, variable, _, partition):
+            used |= {variable, *partition}
         case a.Group(_, keys, aggregates):
             used |= {*keys, *(name for name, _ in aggregates)}
         case _:
@@ -129,7 +131,7 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
             return (expression,)
         case a.Group(_, _, aggregates):
             return tuple(aggregate for _, aggregate in aggregates)
-        case a.OrderBy(_, keys) | a.Top(_, keys):
+        case a.OrderBy(_, keys) | a.Top(_, keys) | a.Number(keys=keys):
             return tuple(key for key, _ in keys)
         case a.Conjunction(_, conditions):
             return conditions

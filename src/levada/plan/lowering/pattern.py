@@ -123,6 +123,8 @@ class PatternLowering:
                 return self._distinct(self.node(child), child)
             case a.OrderBy(child, keys):
                 return self._order(child, keys)
+            case a.Number():
+                return self._number(node)
             case a.Slice(child, offset, limit):
                 cut = self.report(self._cut(child))
                 return build_reports.order(cut, (), offset, limit, in_order=_in_order(child))
@@ -224,6 +226,12 @@ class PatternLowering:
 
     def _draw(self, op: Op, expression: Expression) -> p.Draw | None:
         return build.draw_source(op, next(self.shared.draws)) if random(expression) else None
+
+    def _number(self, node: a.Number) -> Op:
+        """Lowers numbers of rows: they take the place of a constant."""
+        op = build.extend(self.report(self.node(node.child)), node.variable, build.ZERO)
+        op = build.bind_missing(op, node.partition)
+        return build_reports.number(op, node.variable, node.function, node.partition, node.keys)
 
     def _order(
         self, child: a.Node, keys: tuple[tuple[Expression, bool], ...], shown: Sequence[str] = ()

@@ -91,7 +91,9 @@ def is_well_formed(node: a.Node) -> bool:
     match node:
         case a.Conjunction(parts, _):
             return len(parts) > 0 and not any(isinstance(p, (a.Unit, a.Join)) for p in parts)
-        case a.Extend(child, variable, _) | a.Mark(child, _, _, variable):
+        case (
+            a.Extend(child, variable, _) | a.Mark(child, _, _, variable) | a.Number(child, variable)
+        ):
             return variable not in possible_variables(child)
         case a.Except(left, right):
             return possible_variables(left) == possible_variables(right)

@@ -127,6 +127,8 @@ def is_number(s: p.AggregateSpec, op: Op) -> bool:
     """
     if s.function is AggregateFunction.COUNT:
         return True
+    if s.function is AggregateFunction.SUM_REST:
+        return True
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
@@ -182,6 +184,20 @@ def order(
     stage, exchange, placed = place_by_keys(op, ())
     spec = p.ROrder(keys, offset, limit, in_order)
     return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+
+
+def number(
+    op: Op,
+    variable: str,
+    function: str,
+    partition: tuple[str, ...],
+    keys: tuple[tuple[Expression, bool], ...],
+) -> Op:
+    """Returns rows whose ``variable`` is their number within the partition of a report."""
+    stage, exchange, placed = place_by_keys(op, partition)
+    spec = p.RNumber(variable, function, partition, keys)
+    typed = op.typed - {variable}
+    return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=typed)
 
 
 def emit(op: Op) -> Op:

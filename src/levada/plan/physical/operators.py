@@ -608,6 +608,23 @@ class ROrder(t.Traits):
 
 
 @frozen
+class RNumber(t.Traits):
+    """The number of each row in its partition and report, in place of a variable's value; ties by
+    the terms' text.
+    """
+
+    variable: str
+    function: str
+    partition: tuple[str, ...]
+    keys: tuple[tuple[Expression, bool], ...]
+    passes_slots: ClassVar[bool] = True
+
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """Returns the variable itself, unless it is the number."""
+        return None if name == self.variable else name
+
+
+@frozen
 class Changes(t.Passing):
     """Rows that began or ended at each report: IStream, DStream, relation.
 
@@ -635,7 +652,8 @@ Spec = (
     | Filter | Pick | ByWindow | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeDistinct | ArrangeStream
     | RelaxedStatic | RelaxedStream
-    | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
+    | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | RNumber | Closure
+    | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip
 

@@ -81,6 +81,8 @@ def _count_operands(node: object) -> int:
     match node:
         case Operation(_, operands) | cql.Operation(_, operands):
             return len(operands)
+        case cql.Call():
+            return len(node.arguments or ())
         case BuiltIn(_, args) | FunctionCall(_, args) | PathNegated(args):
             return len(args)
         case _:

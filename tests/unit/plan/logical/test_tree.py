@@ -29,6 +29,7 @@ NODES = (
     (a.Distinct(X), (X,)),
     (a.OrderBy(X, ()), (X,)),
     (a.Slice(X, 1, 2), (X,)),
+    (a.Number(X, "n", "rank", ("v",), ()), (X,)),
     (a.Top(X, (), 1, 2, ("v",)), (X,)),
     (a.Static(X), (X,)),
     (a.Unit(), ()),

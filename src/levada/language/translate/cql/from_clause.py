@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 
 from levada.core.count_text import count_text
@@ -35,27 +36,38 @@ from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
+    Call,
     Column,
     Combination,
+    Constant,
+    Item,
+    Joined,
     LiteralType,
     Operator,
     Schema,
     Script,
     ScriptQuery,
     Select,
+    Sort,
     Statement,
     Table,
     View,
     WindowSpec,
     WindowWord,
+    operands,
     show_name,
 )
-from levada.language.translate.cql.expressions import cast
-from levada.language.translate.cql.scope import Columns, Scope, suggest_column
-from levada.language.translate.cql.select import Leaf, Named, SelectBlock, one_group
+from levada.language.cql.ast import Expression as Syntax
+from levada.language.translate.cql.expressions import PLACED, is_aggregate
+from levada.language.translate.cql.functions import cast
+from levada.language.translate.cql.joins import From, Leaf, Named, Rows
+from levada.language.translate.cql.scope import EVENT_TIME, Columns, Scope, suggest_column
+from levada.language.translate.cql.select import SelectBlock, one_group, with_nulls
+from levada.language.translate.cql.window_columns import columns_of, window_of, window_rows
 from levada.plan.logical import nodes
 from levada.plan.logical.properties import Analysis
 from levada.plan.logical.query_options import QueryOptions
+from levada.plan.logical.traversal import children
 
 # Matches columns by position: those of a view with the names of its schema, those of both sides of
 # a Union or Except with the names of the left side.
@@ -67,6 +79,8 @@ Typed = tuple[tuple[str, LiteralType], ...]
 """Columns: their names and types, in order."""
 
 _NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
+_WORDS = {"ORDERBY": "Order By", "SLICE": "Limit", "NUMBER": "Over, First, Last or Median"}
+_NO_WINDOW = WindowSpec(WindowWord.NONE)
 
 
 def wider_types(
@@ -118,6 +132,18 @@ def rename(
     return nodes.Project(node, tuple(wanted))
 
 
+class Reading(StrEnum):
+    """How a level reads queries in From that are relations.
+
+    CHANGES: those that only select and join are part of it, all others are levels of their own.
+    APART: all are. WHOLE: all are part of it, since it compares whole reports.
+    """
+
+    CHANGES = "changes"
+    APART = "apart"
+    WHOLE = "whole"
+
+
 @frozen
 class Level:
     """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
@@ -157,20 +183,32 @@ class Levels:
             self._check_declared(declared.schema)
 
     def outermost(self, asked: ScriptQuery) -> Level:
-        """Returns the requested query, under the report policy of the options."""
-        return self.statement(
-            asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports
-        )
+        """Returns the requested query, under the report policy of the options.
 
-    def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
+        A query over window functions alone reports each window once.
+        """
+        query = asked.query
+        if query.output is None and _reads_calls(query):
+            query = replace(query, output="Rstream")
+        apart = self.options.nonempty or self.options.empty_reports
+        return self.statement(query, asked.views, Reading.APART if apart else Reading.CHANGES)
+
+    def statement(
+        self, statement: Statement, visible: int, reading: Reading = Reading.CHANGES
+    ) -> Level:
         """Translates a query that can use the first ``visible`` views.
 
-        ``apart``: its tables are levels of their own, if they are queries.
+        ``reading``: how its reader reads it.
         """
         before = len(self.windows)
-        apart = apart or one_group(statement.body)
-        apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
-        node, columns, level_windows = self._body(statement.body, visible, apart)
+        if _needs_whole(statement):
+            reading = Reading.WHOLE
+        elif reading is Reading.CHANGES:
+            lasting = statement.output == "Rstream" and not _for_an_instant(statement.body)
+            reading = Reading.APART if lasting or one_group(statement.body) else reading
+        node, columns, level_windows = self._body(statement, visible, reading)
+        if statement.limit is not None or statement.offset:
+            node = nodes.Slice(node, statement.offset, statement.limit)
         level = Level(
             node,
             columns,
@@ -193,31 +231,58 @@ class Levels:
     # -- the two forms of a query --
 
     def _body(
-        self, body: Select | Combination, visible: int, apart: bool
+        self, statement: Statement, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        return (
-            self._select(body, visible, apart)
-            if isinstance(body, Select)
-            else self._combination(body, visible, apart)
-        )
+        if isinstance(statement.body, Select):
+            return self._select(statement.body, visible, reading, statement.order)
+        node, columns, level_windows = self._combination(statement.body, visible, reading)
+        if statement.order:
+            node = nodes.OrderBy(node, self._order(statement.order, columns))
+        return node, columns, level_windows
+
+    def _order(self, order: Sequence[Sort], columns: Typed) -> tuple[tuple[Expression, bool], ...]:
+        """Returns Order By above a Union or its like: by its columns, by name or position."""
+        names = [name for name, _ in columns]
+        keys: list[tuple[Expression, bool]] = []
+        for sort in order:
+            match sort.expression:
+                case Column(None, name) if name in names:
+                    place = names.index(name)
+                case Constant(LiteralType.INTEGER, number) if 1 <= int(number) <= len(names):
+                    place = int(number) - 1
+                case other:
+                    message = "Order By after a Union, Except or Intersect has a column of it."
+                    hint = f"Its columns are {', '.join(map(show_name, names))}."
+                    raise QueryError(message, span=other.span, text=self.text, hint=hint)
+            keys += with_nulls(Var(names[place]), sort)
+        return tuple(keys)
 
     def _select(
-        self, select: Select, visible: int, apart: bool
+        self, select: Select, visible: int, reading: Reading, order: Sequence[Sort]
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        level_windows: set[int] = set()
-        block = SelectBlock(
-            select,
-            [self._leaf(table, visible, level_windows, apart) for table in select.tables],
-            self.text,
-        )
+        leaf = partial(self._leaf, visible=visible, reading=reading)
+        derive = _same_level if reading is Reading.WHOLE else self._derived
+        source = From(select, leaf, derive, self.text)
+        block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
-        return node, tuple(zip(block.outputs, block.types, strict=True)), level_windows
+        return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)
+
+    def _derived(self, rows: Rows) -> Rows:
+        """Returns rows as a level of its own, as a query in brackets is."""
+        windows = tuple(sorted(rows.windows))
+        below = tuple(sorted({w for i in windows for w in (i, *self.windows[i].beneath)}))
+        on = self.windows[windows[0]]
+        at = self._add(StreamWindow(on.name, on.stream, self._window(_NO_WINDOW), below))
+        named = tuple((name, name) for name in rows.variables)
+        child = nodes.Project(rows.node, rows.variables)
+        node = nodes.SubQuery(nodes.InWindow(at), child, windows, Output.RELATION, named)
+        return Rows(node, rows.variables, frozenset((at,)))
 
     def _combination(
-        self, body: Combination, visible: int, apart: bool
+        self, body: Combination, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
-        left, columns, level_windows = self._operand(body.left, visible, apart)
-        right, others, more = self._operand(body.right, visible, apart)
+        left, columns, level_windows = self._operand(body.left, visible, reading)
+        right, others, more = self._operand(body.right, visible, reading)
         both = wider_types([kind for _, kind in columns], [kind for _, kind in others])
         if both is None:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
@@ -226,47 +291,70 @@ class Levels:
         named = tuple((name, kind) for (name, _), kind in zip(columns, both, strict=True))
         left = left if columns == named else widen_columns(left, columns, named)
         right = widen_columns(right, others, named)
-        combined = nodes.Union if body.operator is Operator.UNION else nodes.Except
-        return combined(left, right), named, level_windows | more
+        match body.operator:
+            case Operator.UNION:
+                whole: nodes.Node = nodes.Union(left, right)
+            case Operator.EXCEPT:
+                left = nodes.Distinct(left) if body.distinct else left
+                whole = nodes.Except(left, nodes.Distinct(right) if body.distinct else right)
+            case Operator.INTERSECT:
+                whole = nodes.Except(left, nodes.Except(left, right))
+        is_set = body.distinct and body.operator is not Operator.EXCEPT
+        return nodes.Distinct(whole) if is_set else whole, named, level_windows | more
 
     def _operand(
-        self, operand: Table | Combination, visible: int, apart: bool
+        self, operand: Table | Combination, visible: int, reading: Reading
     ) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(operand, Combination):
-            return self._combination(operand, visible, apart)
+            return self._combination(operand, visible, reading)
         query = operand.query
         if query is not None and query.output is None:
-            level = self.statement(query, visible, apart=apart)
+            level = self.statement(query, visible, reading)
             return level.node, level.columns, set(level.windows)
-        level_windows: set[int] = set()
-        leaf = self._leaf(operand, visible, level_windows, apart)
+        leaf = self._leaf(operand, visible=visible, reading=reading)
         columns = tuple(leaf.columns.declared.items())
-        return leaf.node(tuple((c, c) for c, _ in columns)), columns, level_windows
+        return leaf.node(tuple((c, c) for c, _ in columns)), columns, set(leaf.windows)
 
     # -- tables --
 
-    def _leaf(self, table: Table, visible: int, level_windows: set[int], apart: bool) -> Leaf:
-        """Translates a table of From and adds its windows to ``level_windows``.
-
-        ``apart``: the table is a separate level if it is a query.
-        """
+    def _leaf(self, table: Table, *, visible: int, reading: Reading) -> Leaf:
+        """Translates a table of From."""
         if table.query is not None:
-            return self._derived_table(
-                table, self.statement(table.query, visible), level_windows, apart
-            )
+            inner = reading if reading is Reading.WHOLE else Reading.CHANGES
+            level = self.statement(table.query, visible, inner)
+            return self._derived_table(table, level, reading)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
-            return self._derived_table(table, self._view(view), level_windows, apart)
+            return self._derived_table(table, self._view(view), reading)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             raise self._unknown_stream(table.stream, table.span, known)
         if table.stream in self.relations:
-            return self._derived_table(table, self._relation(table.stream), level_windows, apart)
+            return self._derived_table(table, self._relation(table.stream), reading)
+        if table.window.column:
+            return self._window_call(table)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
         at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
-        level_windows.add(at)
-        return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
+        scan = nodes.InWindow(at)
+        return Leaf(columns, lambda named: nodes.Scan(scan, named, partition), frozenset((at,)))
+
+    def _window_call(self, table: Table) -> Leaf:
+        """Translates a window function over a stream."""
+        spec, schema = table.window, self.streams[table.stream]
+        declared = {**schema, **dict.fromkeys(columns_of(spec), LiteralType.INTEGER)}
+        if spec.column != EVENT_TIME:
+            message = f"{spec.word} goes by event time, which is called {EVENT_TIME} here."
+            hint = f"Write Descriptor({EVENT_TIME}); time= of the stream names its column."
+            raise QueryError(message, span=spec.span, text=self.text, hint=hint)
+        if spec.partition:
+            message = "Session with Partition By is not there yet in CQL."
+            hint = "Give each key a stream of its own, or write Session(Table S, ..) without it."
+            raise UnsupportedError(message, span=spec.span, text=self.text, hint=hint)
+        t0, has_t0 = self.options.t0 or 0, self.options.t0 is not None
+        at = self._add(StreamWindow(table.alias, table.stream, window_of(spec, t0, has_t0)))
+        columns = Columns(table.alias, declared, True, table.span)
+        return Leaf(columns, lambda named: window_rows(spec, at, named, t0), frozenset((at,)))
 
     def _unknown_stream(self, name: str, span: Span, known: Collection[str]) -> UnknownNameError:
         """Returns the error of an unknown stream, with the near misses among ``known``."""
@@ -323,25 +411,24 @@ class Levels:
                 raise QueryError(message, span=schema.span, text=self.text)
         return widen_columns(level.node, level.columns, schema.columns)
 
-    def _derived_table(
-        self, table: Table, level: Level, level_windows: set[int], apart: bool
-    ) -> Leaf:
+    def _derived_table(self, table: Table, level: Level, reading: Reading) -> Leaf:
         """Returns a query in brackets or a view as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.is_relation)
-        if level.is_relation and Analysis().properties_of(level.node).monotone and not apart:
-            level_windows.update(level.windows)
-            return Leaf(columns, partial(_inline_level, level))
+        monotone = Analysis().properties_of(level.node).monotone
+        inline = reading is Reading.WHOLE or (monotone and reading is Reading.CHANGES)
+        if level.is_relation and inline and not _is_held(level.node):
+            return Leaf(columns, partial(_inline_level, level), frozenset(level.windows))
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.windows for w in (i, *self.windows[i].beneath)}))
         stream = self.windows[level.windows[0]].stream
         at = self._add(StreamWindow(table.alias, stream, self._window(spec), below))
-        level_windows.add(at)
         return Leaf(
             columns,
             lambda named: nodes.SubQuery(
                 nodes.InWindow(at), level.node, level.windows, level.output, named, partition
             ),
+            frozenset((at,)),
         )
 
     def _add(self, on: StreamWindow) -> int:
@@ -395,6 +482,8 @@ class Levels:
                 )
                 kind = WindowKind.CHANGE if self.options.report == "change" else closing
                 return Window(kind, range=spec.range, step=spec.slide, t0=t0, t0_given=has_t0)
+            case _:
+                raise AssertionError("a window function has its own leaf")
 
     # -- what cannot be --
 
@@ -402,11 +491,12 @@ class Levels:
         """Checks that operators above a view or a query in brackets follow from its changes."""
         properties = Analysis().properties_of(level.node)
         if properties.derived and properties.not_by_changes:
-            message = (
-                f"{properties.not_by_changes} over a view or a query in brackets "
-                "is not there yet in CQL."
+            word = _WORDS.get(properties.not_by_changes, properties.not_by_changes)
+            message = f"{word} over a view or a query in brackets is not there yet in CQL."
+            hint = (
+                "Read the streams themselves in windows, or queries without Istream and its like."
             )
-            raise UnsupportedError(message, span=span, text=self.text)
+            raise UnsupportedError(message, span=span, text=self.text, hint=hint)
 
     def _check_declared(self, schema: Schema) -> None:
         """Checks a declaration against the stream."""
@@ -427,13 +517,58 @@ class Levels:
             )
 
 
+def _needs_whole(statement: Statement) -> bool:
+    """Whether a query compares whole reports: Order By, Limit, Over, First, Last or Median."""
+    if statement.order or statement.limit is not None or statement.offset:
+        return True
+    if not isinstance(statement.body, Select):
+        return False
+    items = [item.expression for item in statement.body.items if isinstance(item, Item)]
+    having = statement.body.having
+    return any(map(_has_over, items if having is None else [*items, having]))
+
+
+def _same_level(rows: Rows) -> Rows:
+    return rows
+
+
+def _is_held(node: nodes.Node) -> bool:
+    """Whether a relation from outside is read: its rows come and go by their signs."""
+    return (isinstance(node, nodes.Scan) and node.relation) or any(map(_is_held, children(node)))
+
+
+def _has_over(node: Syntax) -> bool:
+    whole = isinstance(node, Call) and (node.over is not None or _is_placed(node))
+    return whole or any(map(_has_over, operands(node)))
+
+
+def _is_placed(node: Call) -> bool:
+    return is_aggregate(node) and node.function.capitalize() in PLACED
+
+
+def _reads_calls(part: Statement | Combination | Select | Table | Joined) -> bool:
+    """Whether all tables of a query are window functions."""
+    match part:
+        case Statement(body=body):
+            return _reads_calls(body)
+        case Combination(_, left, right) | Joined(_, left, right):
+            return _reads_calls(left) and _reads_calls(right)
+        case Select(tables=tables):
+            return all(map(_reads_calls, tables))
+        case Table(query=None, window=window):
+            return bool(window.column)
+        case Table(query=query):
+            return query is not None and query.output is None and _reads_calls(query)
+
+
 def _for_an_instant(body: Select | Combination) -> bool:
     """Whether each row of a query contains a row of a window [Now], so it exists at one instant
     only.
     """
     if isinstance(body, Combination):
         return all(map(_operand_for_an_instant, (body.left, body.right)))
-    return not one_group(body) and any(table.window.word is WindowWord.NOW for table in body.tables)
+    tables = [table for table in body.tables if isinstance(table, Table)]
+    return not one_group(body) and any(table.window.word is WindowWord.NOW for table in tables)
 
 
 def _operand_for_an_instant(operand: Table | Combination) -> bool:

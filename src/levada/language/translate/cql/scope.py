@@ -26,12 +26,12 @@ from levada.core.frozen import frozen
 from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.language.cql.ast import (
     Column,
-    Constant,
     Every,
     Expression,
     Item,
     LiteralType,
     Operation,
+    operands,
     show_name,
 )
 
@@ -58,6 +58,11 @@ class Columns:
     timed: bool
     span: Span
 
+    def names(self) -> Collection[str]:
+        """Returns all columns in order, the implicit ``ts`` last."""
+        extra = [EVENT_TIME] if self.timed else []
+        return dict.fromkeys([*self.declared, *extra]).keys()
+
 
 def suggest_column(name: str, columns: Iterable[str]) -> str:
     """Returns a hint with similar names as CQL writes them.
@@ -74,12 +79,20 @@ def suggest_column(name: str, columns: Iterable[str]) -> str:
 
 class Scope:
     """The tables of a Select block with their columns and types; ``results``: the names of its own
-    columns.
+    columns; ``using``: what a column of Join .. Using is without a table.
     """
 
-    def __init__(self, tables: Sequence[Columns], text: str, results: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        tables: Sequence[Columns],
+        text: str,
+        results: Collection[str] = (),
+        using: Mapping[str, Expression] | None = None,
+    ) -> None:
         self.text = text
         self.results = results
+        self.using = using or {}
+        self.visible = len(tables)
         self.tables = tuple(tables)
         self.aliases: list[str] = []
         for table in tables:
@@ -89,10 +102,23 @@ class Scope:
                     f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint
                 )
             self.aliases.append(table.alias)
-        self._columns = [
-            dict.fromkeys([*table.declared, *([EVENT_TIME] if table.timed else [])])
-            for table in tables
-        ]
+        self._columns = [table.names() for table in tables]
+
+    def hide(self, table: Columns) -> None:
+        """Adds a table that is reached by its alias alone, and not by ``*``."""
+        self.tables = (*self.tables, table)
+        self.aliases.append(table.alias)
+        self._columns.append(table.names())
+
+    def knows(self, column: Column) -> bool:
+        """Whether a word is a column of some table."""
+        try:
+            self.resolve(column)
+        except UnknownNameError:
+            return column.table is None and column.name in self.using
+        except QueryError:
+            return True
+        return True
 
     def type_of(self, ref: ColumnRef) -> LiteralType:
         """Returns the type of a column; an undeclared ``ts`` is the event time, an integer."""
@@ -100,7 +126,7 @@ class Scope:
 
     def columns(self, table: int) -> Collection[str]:
         """Returns all columns of a table in order, the implicit ``ts`` last."""
-        return self._columns[table].keys()
+        return self._columns[table]
 
     def resolve(self, column: Column) -> ColumnRef:
         """Returns the column of a word. Raises ``UnknownNameError``; ``QueryError`` if there are
@@ -108,9 +134,7 @@ class Scope:
         """
         column = self.resolve_path(column)
         tables = (
-            range(len(self.aliases))
-            if column.table is None
-            else [self.table(column.table, column.span)]
+            range(self.visible) if column.table is None else [self.table(column.table, column.span)]
         )
         matches = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
         if not matches:
@@ -186,16 +210,17 @@ class Scope:
                 out.append(item)
                 continue
             tables = (
-                range(len(self.aliases))
-                if item.table is None
-                else [self.table(item.table, item.span)]
+                range(self.visible) if item.table is None else [self.table(item.table, item.span)]
             )
+            span = item.span
+            shared = self.using if item.table is None else {}
+            out += [Item(value, None, name, span) for name, value in shared.items()]
             for i in tables:
-                alias, span = self.aliases[i], item.span
-                out.extend(
-                    Item(Column(alias, name, span), None, name, span)
+                out += [
+                    Item(Column(self.aliases[i], name, span), None, name, span)
                     for name in self.tables[i].declared
-                )
+                    if name not in shared
+                ]
         return out
 
 
@@ -224,15 +249,16 @@ class Classes:
         """Returns the class of a column, sorted by table; its first member represents it."""
         return self._members.get(ref, (ref,))
 
-    def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
-        """Makes two columns one variable; False if they belong to one table (then a
-        filter must).
+    def merge(self, a: ColumnRef, b: ColumnRef, owners: Mapping[int, int]) -> bool:
+        """Makes two columns one variable; False if a part of the join has both (then a filter
+        must). ``owners``: the part of each table in it.
         """
         if b in self.class_of(a):
             return True
-        both = sorted((*self.class_of(a), *self.class_of(b)), key=lambda ref: ref.table)
-        if len({ref.table for ref in both}) < len(both):
+        sides = [{owners.get(ref.table) for ref in self.class_of(ref)} for ref in (a, b)]
+        if sides[0] & sides[1] or None in sides[0] | sides[1]:
             return False
+        both = sorted((*self.class_of(a), *self.class_of(b)), key=lambda ref: ref.table)
         self._members.update(dict.fromkeys(both, tuple(both)))
         return True
 
@@ -308,15 +334,8 @@ def variable_names(
 
 
 def columns_in(expression: Expression) -> Iterable[Column]:
-    """Yields every column in an expression."""
-    match expression:
-        case Column():
-            yield expression
-        case Constant():
-            return
-        case Operation(_, operands):
-            for operand in operands:
-                yield from columns_in(operand)
-        case _:
-            if expression.argument is not None:
-                yield from columns_in(expression.argument)
+    """Yields every column in an expression, not those of a query within it."""
+    if isinstance(expression, Column):
+        yield expression
+    for operand in operands(expression):
+        yield from columns_in(operand)

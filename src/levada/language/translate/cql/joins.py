@@ -1,0 +1,551 @@
+"""Translates From and Where of a CQL Select block: joins of all kinds, and queries in conditions.
+
+Tables that a comma, Join or Cross Join puts together are a *region*: their conditions are those of
+Where. Equi-joins between columns of one type are shared variables, every other condition is a
+Filter of its own above the joins. Joins are left-deep in the order of From, but a table that shares
+a variable with earlier ones comes first. A row whose join column is NULL joins with nothing:
+operators never match two unbound columns of tables.
+
+All other joins follow from the matches ``M`` of two sides by bag difference. ``M`` contains each
+row of the left side, projected to the left columns, as often as it has matches. Equal rows have
+equal matches. So ``L - M`` is exactly the rows without a match:
+
+    L Left Join R           M + (L - M)          Where Exists (R)        L - (L - M)
+    L Right Join R          M + (R - M)          Where Not Exists (R)    L - M
+    L Full Join R           M + (L - M) + (R - M)
+
+``x In (Select y ..)`` is Exists with ``x = y``. ``Not In`` takes off the rows, too, for which this
+is unknown: x is NULL, or some y is. A query as a value is the right side of a Left Join.
+
+A difference in a further join is a level of its own (``derive``), as a query in brackets is. Cost:
+linear in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from levada.core.expressions import Var
+from levada.core.frozen import frozen
+from levada.errors import QueryError, UnknownNameError
+from levada.language.cql.ast import (
+    Call,
+    Column,
+    Item,
+    Joined,
+    Nested,
+    Operation,
+    Select,
+    Table,
+    WindowSpec,
+    WindowWord,
+    operands,
+    with_operands,
+)
+from levada.language.cql.ast import Expression as Syntax
+from levada.language.translate.cql.expressions import Translator, is_aggregate
+from levada.language.translate.cql.functions import is_null
+from levada.language.translate.cql.scope import (
+    Classes,
+    ColumnRef,
+    Columns,
+    Scope,
+    columns_in,
+    conjuncts,
+    equi_join,
+    variable_names,
+)
+from levada.plan.logical import nodes
+
+Named = tuple[tuple[str, str], ...]
+
+
+@frozen
+class Leaf:
+    """A table of From: its columns, the algebra of its used (column, variable) pairs, its windows
+    in this level.
+    """
+
+    columns: Columns
+    node: Callable[[Named], nodes.Node]
+    windows: frozenset[int]
+
+
+@dataclass
+class Region:
+    """Tables by number, and joins of another kind, with the conditions on their rows; ``filters``:
+    those of them that are no shared variables.
+    """
+
+    items: list[int | Outer]
+    conditions: list[Syntax] = field(default_factory=list)
+    filters: list[Syntax] = field(default_factory=list)
+
+    def tables(self) -> Iterator[int]:
+        """Yields the numbers of all tables, from left to right."""
+        for item in self.items:
+            if isinstance(item, int):
+                yield item
+            else:
+                yield from item.tables()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether more rows below only mean more rows here."""
+        return all(isinstance(item, int) for item in self.items)
+
+
+@dataclass
+class Outer:
+    """A join by difference. ``kind``: ``left``, ``right``, ``full``, ``semi`` (Exists) or ``anti``
+    (Not Exists). ``unknown``: the two sides of a Not In, which may be NULL.
+    """
+
+    kind: str
+    left: Region
+    right: Region
+    conditions: list[Syntax]
+    unknown: tuple[Syntax, Syntax] | None = None
+
+    def tables(self) -> Iterator[int]:
+        """Yields the numbers of the tables whose columns it has."""
+        yield from self.left.tables()
+        if self.kind in ("left", "right", "full"):
+            yield from self.right.tables()
+
+
+@frozen
+class Rows:
+    """Algebra, the variables that it binds, its windows in this level."""
+
+    node: nodes.Node
+    variables: tuple[str, ...]
+    windows: frozenset[int]
+
+
+Derive = Callable[[Rows], Rows]
+"""Makes rows a level of their own."""
+
+
+class From:
+    """From and Where of a Select block. ``scope`` resolves its names; ``name_variables`` comes
+    before ``node``.
+    """
+
+    def __init__(
+        self, select: Select, leaf: Callable[[Table], Leaf], derive: Derive, text: str
+    ) -> None:
+        self.text = text
+        self.leaves: list[Leaf] = []
+        self.windows: frozenset[int] = frozenset()
+        self._leaf, self._derive = leaf, derive
+        self._using: dict[str, Syntax] = {}
+        self._values: dict[Nested, tuple[int, Column]] = {}  # queries as values
+        region = self._region(select.tables)
+        named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
+        self.scope = Scope([leaf.columns for leaf in self.leaves], text, named, self._using)
+        self._region_of_where(region, select)
+
+    # -- regions --
+
+    def _region(self, tables: Iterable[Table | Joined]) -> Region:
+        region = Region([])
+        for table in tables:
+            self._add(table, region)
+        return region
+
+    def _add(self, table: Table | Joined, region: Region) -> None:
+        if isinstance(table, Table):
+            region.items.append(len(self.leaves))
+            self.leaves.append(self._leaf(table))
+            return
+        if table.kind in ("inner", "cross"):
+            first = len(self.leaves)
+            self._add(table.left, region)
+            self._add(table.right, region)
+            region.conditions += self._on(table, range(first, len(self.leaves) - 1))
+            return
+        left = self._region((table.left,))
+        right = self._region((table.right,))
+        conditions = self._on(table, list(left.tables()))
+        region.items.append(Outer(table.kind, left, right, conditions))
+
+    def _on(self, join: Joined, left: Iterable[int]) -> list[Syntax]:
+        """Returns the conditions of a join. A column of Using has one meaning without a table."""
+        conditions = conjuncts(join.on)
+        right = self.leaves[-1].columns
+        for name in join.using:
+            there = (self.leaves[i].columns for i in left)
+            owner = next((c.alias for c in there if name in c.names()), None)
+            if owner is None or name not in right.names():
+                side = "left" if owner is None else "right"
+                message = f"The {side} side of this Join has no column {name}."
+                raise UnknownNameError(message, span=join.span, text=self.text)
+            one = self._using.get(name) or Column(owner, name, join.span)
+            other = Column(right.alias, name, join.span)
+            conditions.append(Operation("=", (one, other), join.span))
+            self._using[name] = one
+            if join.kind == "right":
+                self._using[name] = other
+            elif join.kind == "full":
+                self._using[name] = Call("coalesce", (one, other), span=join.span)
+        return conditions
+
+    def _region_of_where(self, region: Region, select: Select) -> None:
+        """Puts the conditions of Where, and the queries in all expressions, above the region."""
+        plain: list[Syntax] = []
+        above: list[Syntax] = []
+        nested: list[tuple[Nested, bool]] = []
+        for condition in conjuncts(select.where):
+            query, negated = _condition_of_query(condition)
+            if query is not None:
+                nested.append((query, negated))
+                continue
+            rewritten = self.rewrite(condition)
+            (above if rewritten != condition and _has_value(condition) else plain).append(rewritten)
+        for expression in _other_expressions(select):
+            self.rewrite(expression)
+        region.conditions = [self.rewrite(each) for each in region.conditions] + plain
+        for number, _ in self._values.values():
+            region = Region([Outer("left", region, Region([number]), [])])
+        region.conditions += above
+        for query, negated in nested:
+            region = Region([self._semi_join(region, query, negated)])
+        self.top = region
+
+    def rewrite(self, node: Syntax | Select) -> Syntax:
+        """Returns an expression without queries as values, and with the columns of Using."""
+        match node:
+            case Column(None, name) if name in self._using:
+                return self._using[name]
+            case Nested("scalar"):
+                return self._value_of(node)
+            case Nested() | Select():
+                return node  # type: ignore[return-value]
+            case _:
+                return with_operands(node, self.rewrite)
+
+    def _value_of(self, node: Nested) -> Column:
+        if node not in self._values:
+            body = node.query.body
+            if not isinstance(body, Select) or body.group or not _is_one_row(body):
+                message = "A query as a value has one row and one column."
+                hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
+                raise QueryError(message, span=node.span, text=self.text, hint=hint)
+            number = self._hidden_leaf(node)
+            column = Column(self.leaves[number].columns.alias, self._only_column(number, node))
+            self._values[node] = number, column
+        return self._values[node][1]
+
+    def _hidden_leaf(self, node: Nested) -> int:
+        """Adds a query within an expression as a table that no other name reaches."""
+        number = len(self.leaves)
+        spec = WindowSpec(WindowWord.NONE, span=node.span)
+        self._hide(self._leaf(Table("", spec, f".{number}", node.query, node.span)))
+        return number
+
+    def _hide(self, leaf: Leaf) -> None:
+        self.leaves.append(leaf)
+        self.scope.hide(leaf.columns)
+
+    def _only_column(self, number: int, node: Nested) -> str:
+        columns = list(self.leaves[number].columns.declared)
+        if len(columns) != 1:
+            message = f"This query has {len(columns)} columns, one is needed."
+            raise QueryError(message, span=node.span, text=self.text)
+        return columns[0]
+
+    def _semi_join(self, left: Region, node: Nested, negated: bool) -> Outer:
+        """Translates Exists or In: by the tables of the query if it only selects, else by the query
+        as a table.
+        """
+        kind = "anti" if negated else "semi"
+        value = None if node.value is None else self.rewrite(node.value)
+        body = node.query.body
+        simple = isinstance(body, Select) and _only_selects(body) and not _cuts(node)
+        if not simple or not isinstance(body, Select):
+            number = self._hidden_leaf(node)
+            right = Region([number])
+            conditions: list[Syntax] = []
+            only: Syntax | None = None
+            if value is not None:
+                only = Column(self.leaves[number].columns.alias, self._only_column(number, node))
+        else:
+            right, conditions, only = self._tables_of(body, node)
+        if value is None or only is None:
+            return Outer(kind, left, right, conditions)
+        equal = Operation("=", (value, only), node.span)
+        if not negated:
+            return Outer(kind, left, right, [equal, *conditions])
+        return Outer(kind, left, right, conditions, (value, only))
+
+    def _tables_of(self, body: Select, node: Nested) -> tuple[Region, list[Syntax], Syntax | None]:
+        """Returns the tables of a query that only selects, the conditions on both sides, and its
+        column. A name is one of its own columns if there is such, else of the query around it.
+        """
+        leaves = [self._leaf(table) for table in body.tables if isinstance(table, Table)]
+        inner = Scope([leaf.columns for leaf in leaves], self.text)
+        first = len(self.leaves)
+        for leaf in leaves:
+            self._hide(replace(leaf, columns=replace(leaf.columns, alias=f".{len(self.leaves)}")))
+
+        def own(part: Syntax) -> Syntax:
+            if isinstance(part, Column):
+                try:
+                    ref = inner.resolve(part)
+                except UnknownNameError:
+                    if part.table in inner.aliases or not self.scope.knows(part):
+                        raise
+                    return self.rewrite(part)
+                return Column(f".{first + ref.table}", ref.name, part.span)
+            return with_operands(part, own)
+
+        right = Region(list(range(first, len(self.leaves))))
+        both: list[Syntax] = []
+        for condition in map(own, conjuncts(body.where)):
+            tables = {self.scope.resolve(column).table for column in columns_in(condition)}
+            (right.conditions if tables <= set(right.items) else both).append(condition)
+        if node.value is None:
+            return right, both, None
+        items = inner.expand(body.items)
+        if len(items) != 1:
+            message = f"This query has {len(items)} columns, one is needed."
+            raise QueryError(message, span=node.span, text=self.text)
+        return right, both, own(items[0].expression)
+
+    # -- variables --
+
+    def name_variables(
+        self, items: Sequence[Item], outputs: Sequence[str], expressions: Sequence[Syntax]
+    ) -> Mapping[ColumnRef, str]:
+        """Returns the variable of each column. ``expressions``: those of the block that use
+        columns, beside From and Where.
+        """
+        classes = Classes()
+        used: list[Syntax] = list(expressions)
+        self._merge(self.top, classes, used)
+        self.names = variable_names(self.scope, classes, list(items), list(outputs))
+        refs = {self.scope.resolve(column) for each in used for column in columns_in(each)}
+        differs = not self.top.is_plain  # a difference needs columns to tell rows apart by
+        self._used: list[list[str]] = []
+        for i in range(len(self.leaves)):
+            there = list(self.scope.columns(i))
+            needed = [c for c in there if ColumnRef(i, c) in refs]
+            self._used.append(needed or (there[:1] if differs else []))
+        return self.names
+
+    def _merge(self, region: Region, classes: Classes, used: list[Syntax]) -> None:
+        """Splits the conditions of a region into shared variables and filters."""
+        owners: dict[int, int] = {}
+        for number, item in enumerate(region.items):
+            if isinstance(item, Outer):
+                self._merge(item.left, classes, used)
+                self._merge(item.right, classes, used)
+                used += [*item.conditions, *(item.unknown or ())]
+                owners.update(dict.fromkeys(item.tables(), number))
+            else:
+                owners[item] = number
+        used += region.conditions
+        region.filters = []
+        for condition in region.conditions:
+            pair = equi_join(self.scope, condition)
+            if pair is None or not classes.merge(*pair, owners):
+                region.filters.append(condition)
+
+    def single_values(self) -> set[str]:
+        """Returns the variables of queries that are values: they have one value in a report."""
+        return {self.names[self.scope.resolve(column)] for _, column in self._values.values()}
+
+    # -- algebra --
+
+    def node(self, translator: Translator) -> nodes.Node:
+        """Returns the algebra of From and Where; ``windows`` are then those that it reads."""
+        rows = self._rows(self.top, {}, translator)
+        self.windows = rows.windows
+        return rows.node
+
+    def _rows(self, region: Region, renamed: Mapping[str, str], translator: Translator) -> Rows:
+        """Returns the rows of a region; ``renamed``: variables that are others here."""
+        parts = []
+        for item in region.items:
+            if isinstance(item, int):
+                parts.append(self._table(item, renamed))
+                continue
+            rows = self._outer(item, translator)
+            parts.append(self._derive(rows) if len(region.items) > 1 else rows)
+        joined = _join_linked(parts)
+        node = joined.node
+        here = self._translator(translator, renamed)
+        for condition in region.filters:
+            node = nodes.Filter(node, here.condition(condition, "Where"))
+        return replace(joined, node=node)
+
+    def _table(self, number: int, renamed: Mapping[str, str]) -> Rows:
+        names = [self.names[ColumnRef(number, c)] for c in self._used[number]]
+        named = [renamed.get(name, name) for name in names]
+        leaf = self.leaves[number]
+        node = leaf.node(tuple(zip(self._used[number], named, strict=True)))
+        return Rows(node, tuple(named), leaf.windows)
+
+    def _translator(self, translator: Translator, renamed: Mapping[str, str]) -> Translator:
+        def variable(column: Column) -> str:
+            name = self.names[self.scope.resolve(column)]
+            return renamed.get(name, name)
+
+        return replace(translator, variable=variable)
+
+    def _outer(self, join: Outer, translator: Translator) -> Rows:
+        """Returns the rows of a join by difference."""
+        left = self._rows(join.left, {}, translator)
+        left = left if join.left.is_plain else self._derive(left)
+        kept = join.kind in ("left", "right", "full")
+        if join.unknown is not None:
+            matches = self._matches_of_not_in(left, join, translator)
+        else:
+            matches = self._matches(left, join, join.conditions, translator, kept=kept)
+        windows = left.windows | matches.windows
+        of_left = nodes.Project(left.node, left.variables)
+        without = nodes.Except(of_left, nodes.Project(matches.node, left.variables))
+        if join.kind == "anti":
+            return Rows(without, left.variables, windows)
+        if join.kind == "semi":
+            return Rows(nodes.Except(of_left, without), left.variables, windows)
+        whole = matches.node
+        if join.kind != "right":
+            whole = nodes.Union(whole, without)
+        if join.kind != "left":
+            right = self._rows(join.right, {}, translator)
+            of_right = nodes.Project(right.node, right.variables)
+            matched = nodes.Project(matches.node, right.variables)
+            whole = nodes.Union(whole, nodes.Except(of_right, matched))
+        return Rows(whole, matches.variables, windows)
+
+    def _matches(
+        self,
+        left: Rows,
+        join: Outer,
+        conditions: Sequence[Syntax],
+        translator: Translator,
+        *,
+        kept: bool,
+    ) -> Rows:
+        """Returns the pairs of rows that meet all conditions; ``kept``: with the columns of both
+        sides.
+        """
+        renamed: dict[str, str] = {}
+        rest = []
+        for condition in conditions:
+            pair = self._pair(condition, left, join.right)
+            if pair is None or pair[1] in renamed or pair[0] in renamed.values():
+                rest.append(condition)
+            else:
+                renamed[pair[1]] = pair[0]
+        right = self._rows(join.right, renamed, translator)
+        node: nodes.Node = nodes.Join(left.node, right.node)
+        here = self._translator(translator, renamed)
+        for condition in rest:
+            node = nodes.Filter(node, here.condition(condition, "On"))
+        variables = tuple(dict.fromkeys((*left.variables, *right.variables)))
+        if kept:
+            for name, other in renamed.items():
+                node = nodes.Extend(node, name, Var(other))
+            variables = (*variables, *renamed)
+        return Rows(node, variables, left.windows | right.windows)
+
+    def _pair(self, condition: Syntax, left: Rows, right: Region) -> tuple[str, str] | None:
+        """Returns the variables of ``left column = right column``, else None."""
+        pair = equi_join(self.scope, condition)
+        if pair is None:
+            return None
+        tables = set(right.tables())
+        a, b = pair if pair[1].table in tables else (pair[1], pair[0])
+        if b.table not in tables or a.table in tables or self.names[a] not in left.variables:
+            return None
+        return self.names[a], self.names[b]
+
+    def _matches_of_not_in(self, left: Rows, join: Outer, translator: Translator) -> Rows:
+        """Returns the left rows for which ``x = y`` is true or unknown for some row of the right
+        side, which meets the other conditions.
+        """
+        assert join.unknown is not None, "a Not In"
+        value, other = join.unknown
+        equal = Operation("=", (value, other))
+        missing = Operation("is null", (other,))
+        here = self._translator(translator, {})
+        unknown = nodes.Filter(left.node, is_null(here.value(value, "Where").expression))
+        cases = [
+            self._matches(left, join, [equal, *join.conditions], translator, kept=False),
+            self._matches(left, join, [missing, *join.conditions], translator, kept=False),
+            self._matches(
+                replace(left, node=unknown), join, join.conditions, translator, kept=False
+            ),
+        ]
+        node: nodes.Node = nodes.Project(cases[0].node, left.variables)
+        for case in cases[1:]:
+            node = nodes.Union(node, nodes.Project(case.node, left.variables))
+        return Rows(node, left.variables, cases[0].windows)
+
+
+def _join_linked(parts: Sequence[Rows]) -> Rows:
+    """Joins rows left-deep, each with others that share a variable first, if there are such."""
+    waiting = list(parts)
+    whole = waiting.pop(0)
+    while waiting:
+        bound = set(whole.variables)
+        following = next((p for p in waiting if bound & set(p.variables)), waiting[0])
+        waiting = [part for part in waiting if part is not following]
+        variables = tuple(dict.fromkeys((*whole.variables, *following.variables)))
+        node = nodes.Join(whole.node, following.node)
+        whole = Rows(node, variables, whole.windows | following.windows)
+    return whole
+
+
+def _condition_of_query(condition: Syntax) -> tuple[Nested | None, bool]:
+    """Returns the query of Exists or In, if this is such a condition, and whether it is negated."""
+    match condition:
+        case Nested("exists" | "in"):
+            return condition, False
+        case Operation("not", (Nested("exists" | "in") as query,)):
+            return query, True
+        case Operation("not", (Operation("not", (inner,)),)):
+            return _condition_of_query(inner)
+        case _:
+            return None, False
+
+
+def _has_value(node: Syntax) -> bool:
+    """Whether a query stands as a value in an expression."""
+    if isinstance(node, Nested):
+        return node.kind == "scalar"
+    return any(map(_has_value, operands(node)))
+
+
+def _other_expressions(select: Select) -> Collection[Syntax]:
+    items = [item.expression for item in select.items if isinstance(item, Item)]
+    return [*items, *select.group, *([] if select.having is None else [select.having])]
+
+
+def _is_one_row(body: Select) -> bool:
+    return any(isinstance(i, Item) and _aggregates(i.expression) for i in body.items)
+
+
+def _aggregates(node: Syntax) -> bool:
+    return is_aggregate(node) or any(map(_aggregates, operands(node)))
+
+
+def _only_selects(body: Select) -> bool:
+    """Whether a query is a selection from a join: the rows of its tables decide."""
+    others = [*_other_expressions(body), *conjuncts(body.where)]
+    grouped = body.group or body.having is not None or _is_one_row(body)
+    joined = any(isinstance(table, Joined) for table in body.tables)
+    return not (grouped or joined or any(map(_has_query, others)))
+
+
+def _has_query(node: Syntax) -> bool:
+    return isinstance(node, Nested) or any(map(_has_query, operands(node)))
+
+
+def _cuts(node: Nested) -> bool:
+    query = node.query
+    return query.output is not None or query.limit is not None or query.offset > 0

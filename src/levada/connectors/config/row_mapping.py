@@ -35,7 +35,16 @@ from levada.core.frozen import frozen
 from levada.core.rdf_terms import RDF, XSD
 from levada.errors import UsageError, near
 
-How = Literal["text", "value", "iri", "whole", "literal", "blank"]
+How = Literal[
+    "text", "value", "iri", "whole", "literal", "blank",
+    "base", "iri_safe", "label", "language", "natural", "raw", "row", "unsafe",
+]  # fmt: skip
+"""The notations of a value. Those of the second line are of RML (``connectors.config.rml``):
+``natural`` is a literal with the datatype that the source's format implies, ``iri_safe`` keeps
+letters beyond ASCII, ``unsafe`` all characters. ``label`` is part of a blank node's label, ``row``
+a number that no other row has, ``raw`` a text that joins compare. ``base`` is not a value: it is
+the IRI before what follows in the term, unless that is an IRI by itself.
+"""
 ROW = "row"
 _KEYS = ("prefixes", "columns", "header", "let", "triples")
 _VALUE = PLACE.replace(" ", r"\ ")
@@ -67,18 +76,20 @@ Term = tuple[Part, ...]
 @frozen
 class RowMapping:
     """The content of a mapping file: names and types of columns, formulas by name, triples as
-    terms.
+    terms; a fourth term is the graph. ``is_rml``: the file is RML, all columns are texts.
     """
 
     columns: tuple[tuple[str, str], ...]
     header: tuple[str, ...]
     let: tuple[tuple[str, str], ...]
-    triples: tuple[tuple[Term, Term, Term], ...]
+    triples: tuple[tuple[Term, ...], ...]
+    is_rml: bool = False
 
     @property
     def needed_columns(self) -> dict[str, str]:
         """The columns that are read, with their types."""
-        typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
+        typed, made = dict(self.columns), {name for name, _ in self.let}
+        made |= set() if self.is_rml else {ROW}
         # A formula may have the name of a column that it uses: that column is read, too.
         same_named = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
@@ -90,6 +101,8 @@ class RowMapping:
     @property
     def numbers_rows(self) -> bool:
         """Whether a triple or a formula uses the number of the row."""
+        if self.is_rml:
+            return any(p.how == "row" for each in self.triples for term in each for p in term)
         return ROW in self._names
 
     @property
@@ -97,13 +110,18 @@ class RowMapping:
         """The names in formulas and triples."""
         used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
         parts = (part for triple in self.triples for term in triple for part in term)
-        return used + [part.text for part in parts if part.how != "text"]
+        return used + [part.text for part in parts if part.how not in ("text", "base", "row")]
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether some triple is in a graph."""
+        return any(len(triple) > 3 for triple in self.triples)
 
     def types(self) -> dict[str, str]:
         """The types of all names that a triple or a time can use. Raises ``UsageError`` for an
         invalid formula.
         """
-        types = {**self.needed_columns, ROW: "integer"}
+        types = {ROW: "integer", **self.needed_columns}
         for name, formula in self.let:
             types[name] = _formulas().compile_(formula, types)[1]
         return types
@@ -175,7 +193,7 @@ def _check_formula(place: str, formula: str) -> None:
         raise UsageError(f"{place}: the formula {formula} is not well-formed.") from error
 
 
-def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term, Term]:
+def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, ...]:
     terms, at = [], 0
     while at < len(text.rstrip(" .")):
         match = _TERM.match(text, at)

@@ -1,0 +1,218 @@
+"""Maps the files that a mapping names to N-Quads.
+
+    sources --rows--> frames --row_terms--> lines --joins--> lines
+
+Each source is read once. Lines repeat where the data do: a graph is a set. A record that cannot be
+read, or whose term is not well-formed, is reported with its place and text, and the others are
+mapped. Cost: the rows of all sources in memory, some string operations of Polars a triple and row,
+and a hash join for each join.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from levada.connectors.config.rml.logical_source import CSV, JSON, XML, LogicalSource
+from levada.connectors.config.rml.triples_maps import Join, TriplesMap
+from levada.connectors.config.row_mapping import RowMapping, Term
+from levada.connectors.ingest.lateness import Dead
+from levada.connectors.ingest.rml.source_file import find_file, read_file
+from levada.connectors.ingest.rml.source_rows import read_rows
+from levada.connectors.ingest.tables.csv_rows import RawRows
+from levada.connectors.ingest.tables.member_names import members_of_rows
+from levada.connectors.ingest.tables.row_terms import (
+    AT,
+    check_size,
+    reference_of,
+    row_lines,
+    term_line,
+    term_rows,
+)
+from levada.connectors.sources.read_split import JsonChunk
+from levada.core.text_columns import join_lines
+from levada.errors import SourceError, UsageError, shorten
+
+_ROWS = 100_000
+"""The rows of a piece of the output."""
+
+
+@dataclass
+class MapReport:
+    """The faults: the first ``limit`` ones as sentences, and the number of all."""
+
+    limit: int = 20
+    count: int = 0
+    sentences: list[str] = field(default_factory=list)
+
+    def add(self, count: int, sentences: Iterator[str]) -> None:
+        """Counts faults."""
+        self.count += count
+        self.sentences += map(shorten, islice(sentences, self.limit - len(self.sentences)))
+
+
+class FileMapper:
+    """Maps the files of a mapping in ``folder``; ``allowed``: other folders that it may read."""
+
+    def __init__(
+        self, maps: Sequence[TriplesMap], folder: Path, allowed: Sequence[Path] = ()
+    ) -> None:
+        self.maps, self.folder, self.allowed = _with_plain_joins(maps), folder, allowed
+        self.report = MapReport()
+        self._by_name = {each.name: each for each in self.maps}
+        self._needed = _needed_columns(self.maps, self._by_name)
+        for source, columns in self._needed.items():
+            if source.formulation == XML:
+                _check_xpaths(source, columns)
+        self._rows: dict[LogicalSource, RawRows] = {}
+
+    def lines(self) -> Iterator[bytes]:
+        """Yields the N-Quads in pieces. Raises ``UsageError`` for a mapping that does not fit its
+        files, ``SourceError`` for a file that cannot be read.
+        """
+        joined = {self._by_name[j.parent].source for each in self.maps for j in each.joins}
+        joined |= {each.source for each in self.maps if each.joins}
+        for source in self._needed:
+            find_file(source, self.folder, self.allowed)
+        for source, columns in self._needed.items():
+            rows = read_rows(source, columns, self.folder, self.allowed)
+            self._report_rows(source, rows, columns)
+            triples = [t for each in self.maps if each.source == source for t in each.triples]
+            yield from self._row_lines(source, rows, tuple(dict.fromkeys(triples)))
+            if source in joined:
+                self._rows[source] = rows
+        for each in self.maps:
+            for join in each.joins:
+                yield from self._joined(each, join)
+
+    def _row_lines(
+        self, source: LogicalSource, rows: RawRows, triples: tuple[tuple[Term, ...], ...]
+    ) -> Iterator[bytes]:
+        mapping = RowMapping((), (), (), triples, is_rml=True)
+        if not triples:
+            return
+        for start in range(0, rows.table.height, _ROWS):
+            try:
+                texts, faults = row_lines(rows.table[start : start + _ROWS], mapping)
+            except ValueError as error:
+                raise SourceError(f"The source {source.path} cannot be mapped: {error}.") from error
+            shown = (_fault(source, rows, start + row, why, text) for row, why, text in faults)
+            self.report.add(len(faults), shown)
+            yield join_lines(texts)
+
+    def _joined(self, child: TriplesMap, join: Join) -> Iterator[bytes]:
+        """Yields the lines of a join."""
+        parent = self._by_name[join.parent]
+        children, parents = zip(*join.conditions, strict=True)
+        size, count = len(join.terms), len(join.conditions)
+        keys = [f"key {i}" for i in range(count)]
+        others = term_rows(self._rows[parent.source].table, [parent.subject, *parents])
+        others.columns = [AT, "object", *keys]
+        others = others.drop(AT).unique()
+        table = self._rows[child.source].table
+        for start in range(0, table.height, _ROWS):
+            rows = term_rows(table[start : start + _ROWS], [*join.terms, *children])
+            rows.columns = [AT, *map(str, range(size)), *keys]
+            matches = rows.join(others.group_by(keys).len(), on=keys)["len"].sum()
+            try:
+                check_size(float(matches))
+            except ValueError as error:
+                raise SourceError(f"The join of {child.name} is too large: {error}.") from error
+            rows = rows.drop(AT).join(others, on=keys, maintain_order="left")
+            line = term_line(["0", "1", "object", *(["2"] if size > 2 else [])])
+            yield join_lines(rows.select(text=line)["text"])
+
+    def _report_rows(self, source: LogicalSource, rows: RawRows, columns: Sequence[str]) -> None:
+        """Reports the records that cannot be read, and columns that no record has."""
+        self.report.add(len(rows.dead), (self._dead(source, dead) for dead in rows.dead))
+        empty = [name for name in columns if not _has_value(rows.table[name])]
+        if not rows.table.height or not empty or source.formulation == CSV:
+            return
+        data = read_file(source, self._file(source))
+        text = data.tobytes()
+        for name in empty:
+            member = name.rstrip("]*[").rpartition(".")[2].strip("'\"[]@/()")
+            if source.formulation == JSON and json.dumps(member).encode() in text:
+                continue  # it is there, with null
+            said = f"{source.path}: the reference {reference_of(name)} has no value in any record."
+            if source.formulation == JSON and (members := _members(rows)):
+                said += f" There are {', '.join(members)}."
+            self.report.add(1, iter([said]))
+
+    def _dead(self, source: LogicalSource, dead: Dead) -> str:
+        data = read_file(source, self._file(source))
+        line = int((data[: dead.offset] == 10).sum()) + 1
+        return f"{source.path}, line {line}: {dead.reason}: {dead.text}"
+
+    def _file(self, source: LogicalSource) -> Path:
+        return find_file(source, self.folder, self.allowed)
+
+
+def _with_plain_joins(maps: Sequence[TriplesMap]) -> list[TriplesMap]:
+    """Returns the maps with joins without conditions as triples of the same row."""
+    subjects = {each.name: each.subject for each in maps}
+    plain = []
+    for each in maps:
+        made = tuple(
+            (*join.terms[:2], subjects[join.parent], *join.terms[2:])
+            for join in each.joins
+            if not join.conditions
+        )
+        joins = tuple(join for join in each.joins if join.conditions)
+        plain.append(replace(each, triples=each.triples + made, joins=joins))
+    return plain
+
+
+def _needed_columns(
+    maps: Sequence[TriplesMap], by_name: dict[str, TriplesMap]
+) -> dict[LogicalSource, list[str]]:
+    """Returns the columns of each source that terms and joins use."""
+    needed: dict[LogicalSource, dict[str, None]] = {each.source: {} for each in maps}
+
+    def need(source: LogicalSource, *terms: Term) -> None:
+        mapping = RowMapping((), (), (), (terms,), is_rml=True)
+        needed[source].update(dict.fromkeys(mapping.needed_columns))
+
+    for each in maps:
+        for triple in each.triples:
+            need(each.source, *triple)
+        for join in each.joins:
+            parent = by_name[join.parent]
+            need(each.source, *join.terms, *(child for child, _ in join.conditions))
+            need(parent.source, parent.subject, *(other for _, other in join.conditions))
+    return {source: list(columns) for source, columns in needed.items()}
+
+
+def _check_xpaths(source: LogicalSource, columns: Sequence[str]) -> None:
+    """Checks the expressions of a source of XML. Raises ``UsageError``."""
+    from levada.connectors.ingest.rml.xml_rows import compile_xpath  # here: lxml is an extra
+
+    if not source.iterator:
+        raise UsageError(
+            f"The source {source.path} of XML has no rml:iterator.", hint='Say "/rooms/room".'
+        )
+    for expression in (source.iterator, *columns):
+        compile_xpath(expression, source.namespaces)
+
+
+def _has_value(column: pl.Series) -> bool:
+    if isinstance(column.dtype, pl.List):
+        column = column.list.explode()
+    return column.null_count() < len(column)
+
+
+def _members(rows: RawRows) -> list[str]:
+    """Returns the names of the members of the first records."""
+    texts = [" ".join(rows.text(row).split("\n")) for row in range(min(rows.table.height, 20))]
+    return members_of_rows(JsonChunk(np.frombuffer("\n".join(texts).encode(), np.uint8)))
+
+
+def _fault(source: LogicalSource, rows: RawRows, row: int, reason: str, text: str) -> str:
+    shown = f": {text}" if text else ""
+    return f"{source.path}, record {row + 1}{rows.place(row)}: {reason}{shown}"

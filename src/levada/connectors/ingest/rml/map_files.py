@@ -20,21 +20,16 @@ import numpy as np
 import polars as pl
 
 from levada.connectors.config.rml.logical_source import CSV, JSON, XML, LogicalSource
+from levada.connectors.config.rml.source_path import find_file
 from levada.connectors.config.rml.triples_maps import Join, TriplesMap
 from levada.connectors.config.row_mapping import RowMapping, Term
 from levada.connectors.ingest.lateness import Dead
-from levada.connectors.ingest.rml.source_file import find_file, read_file
+from levada.connectors.ingest.rml.source_file import read_file
 from levada.connectors.ingest.rml.source_rows import read_rows
+from levada.connectors.ingest.rml.table_joins import joined_lines, key_table
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.member_names import members_of_rows
-from levada.connectors.ingest.tables.row_terms import (
-    AT,
-    check_size,
-    reference_of,
-    row_lines,
-    term_line,
-    term_rows,
-)
+from levada.connectors.ingest.tables.row_terms import reference_of, row_lines
 from levada.connectors.sources.read_split import JsonChunk
 from levada.core.text_columns import join_lines
 from levada.errors import SourceError, UsageError, shorten
@@ -110,23 +105,15 @@ class FileMapper:
         """Yields the lines of a join."""
         parent = self._by_name[join.parent]
         children, parents = zip(*join.conditions, strict=True)
-        size, count = len(join.terms), len(join.conditions)
-        keys = [f"key {i}" for i in range(count)]
-        others = term_rows(self._rows[parent.source].table, [parent.subject, *parents])
-        others.columns = [AT, "object", *keys]
-        others = others.drop(AT).unique()
+        others = key_table(self._rows[parent.source].table, parent.subject, parents)
         table = self._rows[child.source].table
         for start in range(0, table.height, _ROWS):
-            rows = term_rows(table[start : start + _ROWS], [*join.terms, *children])
-            rows.columns = [AT, *map(str, range(size)), *keys]
-            matches = rows.join(others.group_by(keys).len(), on=keys)["len"].sum()
             try:
-                check_size(float(matches))
+                rows = table[start : start + _ROWS]
+                lines = joined_lines(rows, join.terms, children, others)
             except ValueError as error:
                 raise SourceError(f"The join of {child.name} is too large: {error}.") from error
-            rows = rows.drop(AT).join(others, on=keys, maintain_order="left")
-            line = term_line(["0", "1", "object", *(["2"] if size > 2 else [])])
-            yield join_lines(rows.select(text=line)["text"])
+            yield join_lines(lines["text"])
 
     def _report_rows(self, source: LogicalSource, rows: RawRows, columns: Sequence[str]) -> None:
         """Reports the records that cannot be read, and columns that no record has."""

@@ -1,8 +1,6 @@
-"""Reads the file of a logical source: finds it, unpacks it, and decodes it to UTF-8.
+"""Reads the file of a logical source: unpacks it, and decodes it to UTF-8.
 
-A mapping names files in its own folder. Other files need a folder that the user allows, so a
-mapping from elsewhere opens nothing that nobody named. Cost: the text in memory, and once more to
-unpack or decode.
+Cost: the text in memory, and once more to unpack or decode.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from typing import IO, cast
 import numpy as np
 import pyarrow as pa
 
-from levada.connectors.config.rml.logical_source import MAPPING, WORKING, LogicalSource
+from levada.connectors.config.rml.logical_source import LogicalSource
 from levada.core.array_types import Bytes
-from levada.errors import MissingError, SourceError, UsageError
+from levada.errors import SourceError
 
 MAX_BYTES = 4 << 30
 """The most bytes of a source, unpacked."""
@@ -35,25 +33,6 @@ _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
 )
-
-
-def find_file(source: LogicalSource, folder: Path, allowed: Sequence[Path] = ()) -> Path:
-    """Returns the path of a source of a mapping in ``folder``. Raises ``UsageError`` for one that
-    is outside of the folder and of those ``allowed``, or that is missing.
-    """
-    roots = {MAPPING: [folder], WORKING: [Path.cwd(), folder]}.get(source.root)
-    candidates = [root / source.path for root in roots or [Path(source.root)]]
-    path = next((each for each in candidates if each.exists()), candidates[-1])
-    near = [folder, *allowed, *([Path.cwd()] if source.root == WORKING else [])]
-    real = path.resolve()
-    if not any(real.is_relative_to(each.resolve()) for each in near):
-        raise UsageError(
-            f"The source {source.path} is outside of the mapping's folder {folder}.",
-            hint=f"Say --allow {real.parent} if the mapping may read there.",
-        )
-    if not path.is_file():
-        raise MissingError(f"The source {source.path} names no file: {path} does not exist.")
-    return path
 
 
 def read_file(source: LogicalSource, path: Path) -> Bytes:

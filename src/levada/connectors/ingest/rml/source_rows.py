@@ -11,7 +11,8 @@ import polars as pl
 
 from levada.connectors.config.json_path import parse_iterator
 from levada.connectors.config.rml.logical_source import CSV, JSON, LogicalSource
-from levada.connectors.ingest.rml.source_file import find_file, read_file
+from levada.connectors.config.rml.source_path import find_file
+from levada.connectors.ingest.rml.source_file import read_file
 from levada.connectors.ingest.tables.csv_rows import RawRows, csv_rows
 from levada.connectors.ingest.tables.json_rows import document_rows, json_rows
 from levada.connectors.ingest.tables.row_terms import ROW_NUMBER
@@ -28,7 +29,11 @@ def read_rows(
     """Reads columns of a source of a mapping in ``folder``. Raises ``UsageError`` for a column or a
     file that is missing, ``SourceError`` or ``FileFault`` for a file that cannot be read.
     """
-    path = find_file(source, folder, allowed)
+    return read_source_rows(source, needed, find_file(source, folder, allowed))
+
+
+def read_source_rows(source: LogicalSource, needed: Sequence[str], path: Path) -> RawRows:
+    """Reads columns of a source in the file at ``path``, as ``read_rows`` does."""
     data = read_file(source, path)
     if source.formulation == CSV:
         rows = _csv(data, needed, source, path)

@@ -25,12 +25,13 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
 from levada.connectors.ingest.lateness import AdmissionBounds, Dead, Late, admit, leading
 from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.rml.table_joins import with_joins
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit
-from levada.connectors.ingest.tables.row_terms import ROW_NUMBER, row_lines
+from levada.connectors.ingest.tables.row_terms import ROW_NUMBER, reference_of, row_lines
 from levada.connectors.ingest.tables.tuple_rows import cast_column, dead_rows, raw_rows
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
-from levada.connectors.ingest.tables.value_kinds import with_kinds
+from levada.connectors.ingest.tables.value_kinds import with_kinds, without_nulls
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
 from levada.connectors.sources.splits import FileSplit
@@ -72,6 +73,8 @@ def _map_rows(
     unit = seeming_unit(frame, rows.table, read, config, gate.future_above, greatest=verdict.max_ts)
     keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
     texts, faults = row_lines(frame[keep], config.mapping)
+    if config.mapping.joins:
+        texts = with_joins(texts, frame[keep], config.mapping.joins)
     triples = parse(
         join_lines(texts),
         quads=config.mapping.has_graphs,
@@ -113,15 +116,23 @@ def _map_rows(
 
 def _empty_columns(rows: RawRows, mapping: RowMapping, keep: Times) -> tuple[str, ...]:
     """Returns the columns without a value in any of the kept rows."""
-    columns = (rows.table[name] for name in mapping.needed_columns)
+    columns = (_without_lists(rows.table[name]) for name in mapping.needed_columns)
     suspects = (column for column in columns if column.null_count() >= len(keep) > 0)
-    return tuple(c.name for c in suspects if c.gather(keep).null_count() == len(keep))
+    empty = (c.name for c in suspects if c.gather(keep).null_count() == len(keep))
+    return tuple(map(reference_of, empty) if mapping.is_rml else empty)
+
+
+def _without_lists(column: pl.Series) -> pl.Series:
+    """Returns a column with the first value of each list."""
+    if not isinstance(column.dtype, pl.List):
+        return column
+    return column.list.drop_nulls().list.first()
 
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
     """Returns the typed columns, the number of each record in the stream, and the formulas."""
     if mapping.is_rml:
-        return _rml_columns(rows, mapping)
+        return _rml_columns(rows, mapping, reference)
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})
@@ -130,9 +141,11 @@ def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.Dat
     return frame
 
 
-def _rml_columns(rows: RawRows, mapping: RowMapping) -> pl.DataFrame:
+def _rml_columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
     """Returns the columns of texts, the kinds of their values, and a number of each row."""
     table = with_kinds(rows.table, mapping.needed_columns)
+    is_csv = reference.format == "csv"
+    table = without_nulls(table, mapping.needed_columns, mapping.nulls, is_csv=is_csv)
     at = pl.Series(rows.offset).cast(pl.String)  # several rows of a message have one place
     number = at + "x" + pl.Series(np.arange(table.height)).cast(pl.String)
     return table.with_columns(number.alias(ROW_NUMBER))

@@ -36,6 +36,7 @@ from levada.core.rdf_terms import XSD
 
 ROW_NUMBER, AT = "\x1frow", "\x1fat"
 """The columns of the numbers of rows, for ``row`` parts, and of the places of rows in a frame."""
+AT_ROW = pl.int_range(pl.len(), dtype=pl.Int64).alias(AT)
 MAX_COMBINATIONS = 20_000_000
 """The most texts that a call makes of lists."""
 _UNSAFE = r"[^A-Za-z0-9._~-]"
@@ -121,10 +122,7 @@ def _exploded(frame: pl.DataFrame, term: Term, lists: frozenset[str]) -> pl.Data
     """Returns the columns of a term and the row of each combination of their values."""
     names = [name for name in frame.columns if name in _names_of([term])]
     kinds = [kind_column(name) for name in names if kind_column(name) in frame.columns]
-    table = frame.select(
-        *map(column_of, [*names, *kinds, ROW_NUMBER]),
-        row=pl.int_range(pl.len(), dtype=pl.Int64),
-    )
+    table = frame.select(*map(column_of, [*names, *kinds, ROW_NUMBER]), AT_ROW)
     table.columns = [*names, *kinds, ROW_NUMBER, AT]
     of_lists = [name for name in names if name in lists]
     if of_lists:
@@ -199,17 +197,20 @@ def _without_containers(
             continue
         column = frame[kinds]
         is_list = isinstance(column.dtype, pl.List)
-        flat = column.list.explode() if is_list else column
-        if not (flat == CONTAINER).any():
+        is_container = column.list.contains(CONTAINER) if is_list else column == CONTAINER
+        if not (rows := is_container.fill_null(False).arg_true().to_list()):
             continue
         what = f"{reference_of(name)} is an array or an object, not a value"
-        if is_list:
-            hit = frame.select(pl.col(kinds).list.contains(CONTAINER))[kinds].fill_null(False)
-        else:
-            hit = column == CONTAINER
-        faults += [Fault(row, what, "") for row in hit.arg_true().to_list()]
-        kept = pl.when(~pl.lit(hit)).then(column_of(name)).alias(name)
-        frame = frame.with_columns(kept)
+        faults += [Fault(row, what, "") for row in rows]
+        value = pl.when(pl.col(kinds) != CONTAINER).then(column_of(name)).alias(name)
+        if not is_list:
+            frame = frame.with_columns(value)
+            continue
+        values = frame.select(AT_ROW, column_of(name).alias(name), pl.col(kinds))
+        values = values.explode(name, kinds)
+        lists = values.with_columns(value).group_by(AT).agg(column_of(name).alias(name), kinds)
+        lists = frame.select(AT_ROW).join(lists, on=AT, how="left", maintain_order="left")
+        frame = frame.with_columns(lists[name], lists[kinds])
     return frame, faults
 
 

@@ -63,6 +63,32 @@ def test_rows_of_csv_are_quads(mapped: Mapped) -> None:
     ]
 
 
+def test_a_triple_of_constants_is_of_each_row(mapped: Mapped) -> None:
+    mapping = rooms(terms="rml:constant :c")
+    mapping = mapping.replace('rml:template "http://e/{id}"', "rml:constant :s")
+    code, lines, _ = mapped(mapping, a__csv="id,v\na,1\nb,2\n")
+    assert (code, lines) == (0, ["<http://e/s> <http://e/v> <http://e/c> ."] * 2)
+
+
+def test_the_value_before_a_colon_may_be_a_scheme(mapped: Mapped) -> None:
+    terms = 'rml:template "{v}://h/" '
+    code, lines, _ = mapped(rooms(terms=terms), a__csv="id,v\na,ftp\nb,1\n")
+    objects = [line.split()[2] for line in lines]
+    assert (code, objects) == (0, ["<ftp://h/>", "<http://example.com/1://h/>"])
+
+
+def test_a_literal_without_its_language_is_left_out(mapped: Mapped) -> None:
+    mapping = (
+        f"{HEAD}:m {source('a.json', iterator='$[*]')} ; "
+        'rml:subjectMap [ rml:template "http://e/{$.id}" ] ; '
+        'rml:predicateObjectMap [ rml:predicate :v ; rml:objectMap [ rml:reference "$.v" ; '
+        'rml:languageMap [ rml:reference "$.l" ] ] ] .'
+    )
+    document = '[{"id": 1, "v": "a", "l": "en"}, {"id": 2, "v": "b"}]'
+    code, lines, err = mapped(mapping, a__json=document)
+    assert (code, lines, err) == (0, ['<http://e/1> <http://e/v> "a"@en .'], "")
+
+
 def test_nulls_have_no_triple(mapped: Mapped) -> None:
     code, lines, _ = mapped(rooms('; rml:null "", "-"'), a__csv="id,v\na,1\nb,-\nc,\n")
     assert (code, lines) == (0, ['<http://e/a> <http://e/v> "1" .'])

@@ -339,8 +339,8 @@ class _Reader:
         parts = [self._part(text, name, how) for text, name in pieces]
         if not is_name and _SCHEME.match(first):
             before = []
-        elif is_name and how in ("whole", "unsafe"):
-            before = [Part(self.base, "base")]
+        elif how in ("whole", "unsafe") or any(":" in text for text, name in pieces if not name):
+            before = [Part(self.base, "base")]  # the values say whether it is relative
         else:
             before = [Part(self.base)]
         term = (Part("<"), *before, *parts, Part(">"))

@@ -96,7 +96,8 @@ def row_lines(frame: pl.DataFrame, mapping: RowMapping) -> RowLines:
     terms = {term: _checked(term, columns) for triple in mapping.triples for term in triple}
     if single:
         lines = [_line([terms[term].text for term in triple]) for triple in single]
-        texts.append(frame.select(text=pl.concat_str(*lines, ignore_nulls=True))["text"])
+        # a select would have one row for constants
+        texts.append(frame.with_columns(text=pl.concat_str(*lines, ignore_nulls=True))["text"])
     listed = [triple for triple in mapping.triples if _names_of(triple) & lists]
     texts += [_list_lines(frame, triple, columns, lists) for triple in listed]
     for checked in terms.values():
@@ -326,7 +327,7 @@ def _pieces(part: Part, columns: frozenset[str]) -> Iterator[str | pl.Expr]:
         case "unsafe":
             yield value.str.replace_all(_NO_UNSAFE_IRI, "\x01")
         case "language":
-            yield pl.when(value.str.contains("^[A-Za-z0-9-]*$")).then(value).otherwise(pl.lit("?"))
+            yield pl.when(value.str.contains("[^A-Za-z0-9-]")).then(pl.lit("?")).otherwise(value)
         case _:
             yield _notation(value, part)
 

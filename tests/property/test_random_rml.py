@@ -130,10 +130,13 @@ def parts(expression: Expression) -> list[tuple[str, bool]]:
 
 
 def combinations(row: dict[str, Any], expression: Expression) -> Iterator[list[Any]]:
-    """The values of an expression: a list of its parts each."""
-    yield from map(
-        list, product(*(values(row, t) if name else [t] for t, name in parts(expression)))
-    )
+    """The values of an expression: a list of its parts each. A reference that is in a template
+    twice has one value.
+    """
+    names = list(dict.fromkeys(text for text, is_name in parts(expression) if is_name))
+    for each in product(*(values(row, name) for name in names)):
+        value = dict(zip(names, each, strict=True))
+        yield [value[text] if is_name else text for text, is_name in parts(expression)]
 
 
 def encode(value: str, kind: str) -> str:

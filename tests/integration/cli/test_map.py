@@ -181,6 +181,48 @@ def test_the_base_is_that_of_relative_iris(mapped: Mapped) -> None:
     assert mapped(rooms(), "--base", "no iri", a__csv=table)[0] == 2
 
 
+GREL = "http://users.ugent.be/~bjdmeest/function/grel.ttl#"
+IDLAB = "https://w3id.org/imec/idlab/function#"
+
+
+def called(function: str, **inputs: str) -> str:
+    """A call of a function. An input is a reference, a text in quotes, or a call."""
+    words = []
+    for name, value in inputs.items():
+        kind = "functionExecution" if value[0] == "[" else "constant" if value[0] == '"' else ""
+        shown = value if kind else f'"{value}"'
+        words.append(
+            f"[ rml:parameter <{GREL}{name}> ; "
+            f"rml:inputValueMap [ rml:{kind or 'reference'} {shown} ] ]"
+        )
+    return f"[ rml:function <{function}> ; rml:input {', '.join(words)} ]"
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "value"),
+    [
+        (f"{GREL}toUpperCase", {"valueParameter": "v"}, "A B"),
+        (f"{GREL}toLowerCase", {"valueParam": "v"}, "a b"),
+        (f"{GREL}string_trim", {"valueParameter": '" x "'}, "x"),
+        (f"{GREL}string_replace",
+         {"valueParameter": "v", "p_string_find": '" "', "p_string_replace": '"-{0}"'}, "a-{0}B"),
+        (f"{IDLAB}concat", {"str": "id", "otherStr": "v", "delimiter": '"/"'}, "k/a B"),
+        (f"{IDLAB}concat", {"str": "id", "otherStr": "v"}, "ka B"),
+        (f"{IDLAB}equal", {"valueParameter": "id", "valueParameter2": '"k"'}, "true"),
+        (f"{GREL}controls_if", {
+            "bool_b": called(f"{IDLAB}notEqual", valueParameter="id", valueParameter2='"k"'),
+            "any_true": '"yes"', "any_false": called(f"{GREL}toUpperCase", valueParameter="id"),
+        }, "K"),
+    ],
+)  # fmt: skip
+def test_a_function_makes_a_value(
+    function: str, inputs: dict[str, str], value: str, mapped: Mapped
+) -> None:
+    terms = f"rml:functionExecution {called(function, **inputs)}"
+    code, lines, err = mapped(rooms(terms=terms), a__csv="id,v\nk,a B\n")
+    assert (code, lines, err) == (0, [f'<http://e/k> <http://e/v> "{value}" .'], "")
+
+
 XML = f"""{HEAD}:m {source("a.xml", iterator="ITERATOR")} ;
 rml:subjectMap [ rml:template "http://e/{{@id}}" ] ;
 rml:predicateObjectMap [ rml:predicate :v ; rml:objectMap [ rml:reference "v" ] ] .

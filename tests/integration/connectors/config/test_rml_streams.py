@@ -48,6 +48,8 @@ mappings:
     s: http://e/$(id)
     po:
       - [e:name, $(v), en~lang]
+      - p: e:upper
+        o: {function: grel:toUpperCase, parameters: [[grel:valueParameter, $(v)]]}
 """
 INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
@@ -123,7 +125,8 @@ def test_yarrrml_is_a_mapping(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"in.{form}"
     table.write_csv(path) if form == "csv" else table.write_parquet(path)
     lines, letters = triples_of(path, mapping=tmp_path / "m.yml")
-    assert (lines, letters) == ({'<http://e/a> <http://e/name> "x"@en'}, [])
+    name, upper = '<http://e/a> <http://e/name> "x"@en', '<http://e/a> <http://e/upper> "X"'
+    assert (lines, letters) == ({name, upper}, [])
 
 
 @pytest.mark.parametrize(

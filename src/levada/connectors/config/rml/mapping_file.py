@@ -90,10 +90,11 @@ def stream_mapping(path: str, maps: tuple[TriplesMap, ...]) -> RowMapping:
             joins.append(_table_join(path, source, join, by_name[join.parent]))
         else:
             triples.append((*join.terms[:2], subjects[join.parent], *join.terms[2:]))
+    let = {name: formula for each in rules for name, formula in each.let}
     return RowMapping(
         (),
         (),
-        (),
+        tuple(let.items()),
         tuple(dict.fromkeys(triples)),
         is_rml=True,
         iterator=source.iterator,

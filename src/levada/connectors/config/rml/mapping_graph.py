@@ -1,10 +1,10 @@
 """Reads the RDF of a mapping file as nodes with their properties.
 
-The terms of RML (``http://w3id.org/rml/``), of the older RML (``http://semweb.mmlab.be/ns/rml#``
-and ``ql#``) and of R2RML have one name each, without a namespace: ``template`` is ``rml:template``
-and ``rr:template``. A property of these vocabularies that a node cannot have is refused with its
-name and its line. Properties of other vocabularies are ignored. Cost: Python objects a triple, once
-for a file.
+The terms of RML (``http://w3id.org/rml/``), of the older RML (``http://semweb.mmlab.be/ns/rml#``,
+``ql#`` and ``fnml#``) and of R2RML have one name each, without a namespace: ``template`` is
+``rml:template`` and ``rr:template``. A property of these vocabularies that a node cannot have is
+refused with its name and its line. Properties of other vocabularies are ignored. Cost: Python
+objects a triple, once for a file.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ NAMESPACES = (
     "http://semweb.mmlab.be/ns/rml#",
     "http://semweb.mmlab.be/ns/ql#",
     "http://www.w3.org/ns/r2rml#",
+    "http://semweb.mmlab.be/ns/fnml#",
 )
 DEFAULT_BASE = "http://example.com/"
 """The base of relative IRIs if neither the mapping nor the user names one: that of the test cases
@@ -35,7 +36,10 @@ RDF_FORMATS = {
     ".ttl": ox.RdfFormat.TURTLE, ".rml": ox.RdfFormat.TURTLE, ".r2rml": ox.RdfFormat.TURTLE,
     ".n3": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES, ".rdf": ox.RdfFormat.RDF_XML,
 }  # fmt: skip
-_OTHER_NAMES = {"column": "reference", "RefObjectMap": "ReferencingObjectMap"}
+_OTHER_NAMES = {
+    "column": "reference", "RefObjectMap": "ReferencingObjectMap",
+    "execution": "functionExecution", "valueMap": "inputValueMap", "value": "inputValue",
+}  # fmt: skip
 Term = ox.NamedNode | ox.BlankNode | ox.Literal
 Node = ox.NamedNode | ox.BlankNode
 

@@ -18,7 +18,7 @@ from itertools import product
 
 import pyoxigraph as ox
 
-from levada.connectors.config.json_path import parse_iterator
+from levada.connectors.config.json_path import list_path, parse_iterator
 from levada.connectors.config.rml.logical_source import CSV, JSON, LogicalSource, read_source
 from levada.connectors.config.rml.mapping_graph import (
     DEFAULT_BASE,
@@ -28,6 +28,7 @@ from levada.connectors.config.rml.mapping_graph import (
     local_name,
 )
 from levada.connectors.config.rml.templates import TemplateError, parse_template
+from levada.connectors.config.rml.value_functions import FUNCTIONS, Formula, call
 from levada.connectors.config.row_mapping import How, Part
 from levada.connectors.config.row_mapping import Term as Parts
 from levada.core.frozen import frozen
@@ -44,7 +45,9 @@ _IRI_NOTATIONS: dict[str, How] = {
 _TRIPLES_MAP = (
     "logicalSource", "subjectMap", "subject", "predicateObjectMap", "baseIRI",
 )  # fmt: skip
-_EXPRESSION = ("constant", "reference", "template")
+_EXPRESSION = ("constant", "reference", "template", "functionExecution")
+_EXECUTION = ("function", "functionMap", "input")
+_INPUT = ("parameter", "parameterMap", "inputValue", "inputValueMap")
 _TERM = (*_EXPRESSION, "termType")
 _SUBJECT = (*_TERM, "class", "graph", "graphMap")
 _LITERAL = ("language", "languageMap", "datatype", "datatypeMap")
@@ -71,13 +74,16 @@ class Join:
 
 @frozen
 class TriplesMap:
-    """The triples, or quads, and the joins of the rows of a source."""
+    """The triples, or quads, and the joins of the rows of a source. ``let``: the columns that
+    functions make, with their formulas.
+    """
 
     name: str
     source: LogicalSource
     subject: Parts
     triples: tuple[tuple[Parts, ...], ...]
     joins: tuple[Join, ...]
+    let: tuple[tuple[str, str], ...] = ()
 
 
 def read_triples_maps(graph: MappingGraph, base: str = "") -> tuple[TriplesMap, ...]:
@@ -102,6 +108,7 @@ class _Reader:
     def __init__(self, graph: MappingGraph, node: Node, number: int, base: str) -> None:
         self.graph, self.node, self.number = graph, node, number
         self.name = str(node)
+        self.let: dict[str, str] = {}
         for name in ("logicalTable", "tableName", "sqlQuery", "query"):
             if graph.values(node, name):
                 said = f"rml:{name}, a source of SQL, is not supported"
@@ -147,7 +154,8 @@ class _Reader:
             more, joined = self._predicate_objects(value, subject, graphs)
             triples += more
             joins += joined
-        return TriplesMap(self.name, self.source, subject, tuple(triples), tuple(joins))
+        let = tuple(self.let.items())
+        return TriplesMap(self.name, self.source, subject, tuple(triples), tuple(joins), let)
 
     def _predicate_objects(
         self, value: Term, subject: Parts, graphs: Sequence[Parts | None]
@@ -276,6 +284,11 @@ class _Reader:
         name, value = said[0]
         if name == "constant":
             return value
+        if name == "functionExecution":
+            formula = self._call(self._node(value, name)).as_text
+            column = f"\x1ffunction {formula}"
+            self.let[column] = formula
+            return ((column, True),), False
         if not isinstance(value, ox.Literal):
             raise graph.fault(f"rml:{name} is not a text", name)
         if name == "reference":
@@ -286,6 +299,71 @@ class _Reader:
             hint = r"Write \\{ and \\} for braces that are text, and \\\\ for a backslash."
             said_ = f"the template {value.value}: {error}"
             raise graph.fault(said_, _in_turtle(value.value), hint=hint) from error
+
+    def _call(self, node: Node) -> Formula:
+        """Returns the formula of a call of a function."""
+        graph = self.graph
+        graph.check(node, "A function execution", _EXECUTION)
+        function = graph.single(node, "A function execution", "function")
+        if function is None and (
+            inner := graph.single(node, "A function execution", "functionMap")
+        ):
+            function = graph.single(self._node(inner, "functionMap"), "A function map", "constant")
+        name = function.value if isinstance(function, ox.NamedNode) else str(function)
+        if name not in FUNCTIONS:
+            shown = name.replace("#", "/").rpartition("/")[2]
+            hint = near(name, FUNCTIONS)
+            raise graph.fault(f"the function {name} is not supported", shown, hint=hint)
+        arguments = {}
+        for value in graph.values(node, "input"):
+            each = self._node(value, "input")
+            graph.check(each, "An input", _INPUT)
+            parameter = self._shortcut(each, "parameter")
+            shown = parameter.value if isinstance(parameter, ox.NamedNode) else str(parameter)
+            arguments[shown.replace("#", "/").rpartition("/")[2]] = self._argument(each)
+        try:
+            return call(FUNCTIONS[name], arguments)
+        except KeyError as error:
+            raise graph.fault(f"the function {name} needs {error.args[0]}", "function") from error
+        except ValueError as error:
+            raise graph.fault(f"the function {name} has no {error}", str(error)) from error
+
+    def _shortcut(self, node: Node, name: str) -> Term | None:
+        """Returns the constant of a property, or of its map."""
+        value = self.graph.single(node, "A function execution", name)
+        inner = self.graph.single(node, "A function execution", f"{name}Map")
+        if value is None and inner is not None:
+            return self.graph.single(self._node(inner, f"{name}Map"), f"A {name} map", "constant")
+        return value
+
+    def _argument(self, node: Node) -> Formula:
+        """Returns the formula of the value of an input."""
+        graph = self.graph
+        value = graph.single(node, "An input", "inputValue")
+        if value is not None:
+            return Formula(repr(value.value))
+        inner = graph.single(node, "An input", "inputValueMap")
+        if inner is None:
+            raise graph.fault("an input has no rml:inputValueMap", "input")
+        at = self._node(inner, "inputValueMap")
+        if execution := graph.single(at, "An input value map", "functionExecution"):
+            return self._call(self._node(execution, "functionExecution"))
+        graph.check(at, "An input value map", _TERM)
+        expression = self._expression(at, "inputValueMap")
+        if expression is None:
+            raise graph.fault("rml:inputValueMap has no expression", "inputValueMap")
+        if isinstance(expression, Term):
+            return Formula(repr(expression.value))
+        return Formula(f"({' + '.join(self._operand(*each) for each in expression[0])})")
+
+    def _operand(self, text: str, is_name: bool) -> str:
+        if not is_name:
+            return repr(text)
+        column = self._column(text)
+        if self.source.formulation == JSON and list_path(column):
+            said = f"the reference {text} of a function has several values"
+            raise self.graph.fault(said, text, hint="Say a reference with one value.")
+        return f"column({column!r})"
 
     def _term(self, node: Node, position: str) -> Parts:
         """Returns the term of a term map."""
@@ -312,7 +390,9 @@ class _Reader:
         """Returns the name of the term type."""
         graph, what = self.graph, f"{position}Map"
         term_type = graph.single(node, f"rml:{what}", "termType")
-        is_literal = position == "object" and (graph.values(node, "reference", *_LITERAL))
+        is_literal = position == "object" and (
+            graph.values(node, "reference", "functionExecution", *_LITERAL)
+        )
         kind = ("Literal" if is_literal else "IRI") if term_type is None else local_name(term_type)
         allowed = {
             "subject": (*_IRIS, "BlankNode"),
@@ -409,6 +489,8 @@ class _Reader:
 
     def _column(self, reference: str) -> str:
         """Returns the column that a reference names."""
+        if reference in self.let:
+            return reference
         if self.source.formulation == JSON:
             column = f"@{reference[1:]}" if reference.startswith("$") else reference
             _check_path(self.graph, reference, column)

@@ -29,7 +29,11 @@ from levada.connectors.ingest.rml.source_rows import read_rows
 from levada.connectors.ingest.rml.table_joins import joined_lines, key_table
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.member_names import members_of_rows
-from levada.connectors.ingest.tables.row_terms import reference_of, row_lines
+from levada.connectors.ingest.tables.row_terms import (
+    reference_of,
+    row_lines,
+    with_formulas,
+)
 from levada.connectors.sources.read_split import JsonChunk
 from levada.core.text_columns import join_lines
 from levada.errors import SourceError, UsageError, shorten
@@ -78,6 +82,7 @@ class FileMapper:
         for source, columns in self._needed.items():
             rows = read_rows(source, columns, self.folder, self.allowed)
             self._report_rows(source, rows, columns)
+            rows.table = _with_functions(source, rows.table, self.maps)
             triples = [t for each in self.maps if each.source == source for t in each.triples]
             yield from self._row_lines(source, rows, tuple(dict.fromkeys(triples)))
             if source in joined:
@@ -163,7 +168,8 @@ def _needed_columns(
     needed: dict[LogicalSource, dict[str, None]] = {each.source: {} for each in maps}
 
     def need(source: LogicalSource, *terms: Term) -> None:
-        mapping = RowMapping((), (), (), (terms,), is_rml=True)
+        let = tuple(pair for each in maps if each.source == source for pair in each.let)
+        mapping = RowMapping((), (), let, (terms,), is_rml=True)
         needed[source].update(dict.fromkeys(mapping.needed_columns))
 
     for each in maps:
@@ -174,6 +180,17 @@ def _needed_columns(
             need(each.source, *join.terms, *(child for child, _ in join.conditions))
             need(parent.source, parent.subject, *(other for _, other in join.conditions))
     return {source: list(columns) for source, columns in needed.items()}
+
+
+def _with_functions(
+    source: LogicalSource, table: pl.DataFrame, maps: Sequence[TriplesMap]
+) -> pl.DataFrame:
+    """Returns the rows of a source with the columns that functions make. Raises ``SourceError``."""
+    let = dict(pair for each in maps if each.source == source for pair in each.let)
+    try:
+        return with_formulas(table, tuple(let.items())) if let else table
+    except ValueError as error:
+        raise SourceError(f"The source {source.path} cannot be mapped: {error}.") from error
 
 
 def _check_xpaths(source: LogicalSource, columns: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from levada.errors import SourceError, UsageError
 
 MAX_EXPRESSION, MAX_SEARCHES = 1000, 4
 """The most characters of an XPath, and the most of its steps that search a whole tree."""
+_LINE = "\x1fline"
 _SEARCH = re.compile(r"//|(?:descendant|following|preceding|ancestor)[\w-]*::")
 
 
@@ -37,7 +38,7 @@ def compile_xpath(expression: str, namespaces: Sequence[tuple[str, str]]) -> etr
 
 
 def xml_rows(data: Bytes, needed: Sequence[str], source: LogicalSource, name: str) -> RawRows:
-    """Reads columns, which are lists, of the elements of a document. Raises ``SourceError`` for a
+    """Reads columns, possibly lists, of the elements of a document. Raises ``SourceError`` for a
     document that is not XML.
     """
     elements = compile_xpath(source.iterator, source.namespaces)
@@ -51,13 +52,22 @@ def xml_rows(data: Bytes, needed: Sequence[str], source: LogicalSource, name: st
     }
     lines = [row.sourceline or 0 for row in rows]
     return RawRows(
-        pl.DataFrame(lists, schema=dict.fromkeys(needed, pl.List(pl.String))),
+        pl.DataFrame(
+            [pl.Series(_LINE, lines), *(_column(name, texts) for name, texts in lists.items())]
+        ),
         np.array(lines, np.int64),
         np.arange(len(rows)),
         lambda row: etree.tostring(rows[row], encoding="unicode", with_tail=False)[:1000],
         [],
         place=lambda row: f" (line {lines[row]})",
     )
+
+
+def _column(name: str, texts: list[list[str]]) -> pl.Series:
+    """Returns a column of texts if each row has one at most, else of lists."""
+    if all(len(each) <= 1 for each in texts):
+        return pl.Series(name, [each[0] if each else None for each in texts], pl.String)
+    return pl.Series(name, texts, pl.List(pl.String))
 
 
 def _parse(text: bytes, name: str) -> etree._Element:

@@ -28,7 +28,12 @@ from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.ingest.rml.table_joins import with_joins
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit
-from levada.connectors.ingest.tables.row_terms import ROW_NUMBER, reference_of, row_lines
+from levada.connectors.ingest.tables.row_terms import (
+    ROW_NUMBER,
+    reference_of,
+    row_lines,
+    with_formulas,
+)
 from levada.connectors.ingest.tables.tuple_rows import cast_column, dead_rows, raw_rows
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
 from levada.connectors.ingest.tables.value_kinds import with_kinds, without_nulls
@@ -146,6 +151,7 @@ def _rml_columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl
     table = with_kinds(rows.table, mapping.needed_columns)
     is_csv = reference.format == "csv"
     table = without_nulls(table, mapping.needed_columns, mapping.nulls, is_csv=is_csv)
+    table = with_formulas(table, mapping.let) if mapping.let else table
     at = pl.Series(rows.offset).cast(pl.String)  # several rows of a message have one place
     number = at + "x" + pl.Series(np.arange(table.height)).cast(pl.String)
     return table.with_columns(number.alias(ROW_NUMBER))

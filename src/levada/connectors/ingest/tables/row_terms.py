@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from levada.connectors.config.mapping_formula import column_of
+from levada.connectors.config.mapping_formula import column_of, compile_, names_of
 from levada.connectors.config.rml.triples_maps import LANGUAGE, label_of
 from levada.connectors.config.row_mapping import Part, RowMapping, Term
 from levada.connectors.ingest.tables.value_kinds import (
@@ -108,6 +108,21 @@ def row_lines(frame: pl.DataFrame, mapping: RowMapping) -> RowLines:
     joined = pl.DataFrame({str(i): series for i, series in enumerate(texts)})
     text = joined.select(text=pl.concat_str(pl.all(), ignore_nulls=True))["text"]
     return RowLines(text, faults)
+
+
+def with_formulas(frame: pl.DataFrame, let: tuple[tuple[str, str], ...]) -> pl.DataFrame:
+    """Returns the texts of a mapping of RML with the columns of formulas. Raises ``ValueError`` for
+    a formula over lists.
+    """
+    types = dict.fromkeys(frame.columns, "string")
+    made = []
+    for name, formula in let:
+        for column in names_of(formula):
+            if isinstance(frame.schema[column], pl.List):
+                shown = reference_of(column)
+                raise ValueError(f"{shown} has several values, and a function takes one")
+        made.append(compile_(formula, types)[0].alias(name))
+    return frame.with_columns(made)
 
 
 # -- lists --

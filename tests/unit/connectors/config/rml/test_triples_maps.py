@@ -16,6 +16,7 @@ HEAD = """@prefix rml: <http://w3id.org/rml/> .
 @prefix old: <http://semweb.mmlab.be/ns/rml#> .
 @prefix ql: <http://semweb.mmlab.be/ns/ql#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix grel: <http://users.ugent.be/~bjdmeest/function/grel.ttl#> .
 @prefix : <http://e/> .
 """
 SOURCE = 'rml:logicalSource [ rml:source [ rml:path "a.csv" ] ; rml:referenceFormulation rml:CSV ]'
@@ -68,27 +69,27 @@ def test_an_object_map_is_parts(text: str, parts: tuple[Part, ...], tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        (f":m {SOURCE} .", 7, "no rml:subjectMap"),
-        (f":m {SUBJECT} .", 7, "no rml:logicalSource"),
-        (f":m\n{SOURCE} ;\n{SUBJECT} ;\nrml:predicateObjectMp [] .", 10, "predicateObjectMap?"),
-        (f":m {SOURCE} ;\nrml:subjectMap [\nrml:termType rml:Literal ; rml:reference 'a' ] .", 9,
+        (f":m {SOURCE} .", 8, "no rml:subjectMap"),
+        (f":m {SUBJECT} .", 8, "no rml:logicalSource"),
+        (f":m\n{SOURCE} ;\n{SUBJECT} ;\nrml:predicateObjectMp [] .", 11, "predicateObjectMap?"),
+        (f":m {SOURCE} ;\nrml:subjectMap [\nrml:termType rml:Literal ; rml:reference 'a' ] .", 10,
          "rml:Literal"),
-        (f":m {SOURCE} ;\nrml:subjectMap [ rml:template 'http://e/{{a' ] .", 8, "not closed"),
-        (f":m {SOURCE} ;\nrml:subjectMap [ rml:template 'http://e/ {{a}}' ] .", 8, "not that of"),
-        (f":m {SOURCE} ;\nrml:subjectMap [ rml:constant 'x' ] .", 8, "is a literal"),
-        (f":m {SOURCE} ;\nrml:subjectMap [ rml:constant :x ; rml:reference 'x' ] .", 8, "has one"),
-        (":m\nrr:logicalTable [ rr:tableName 'T' ] ; rr:subjectMap [ rr:constant :x ] .", 8, "SQL"),
+        (f":m {SOURCE} ;\nrml:subjectMap [ rml:template 'http://e/{{a' ] .", 9, "not closed"),
+        (f":m {SOURCE} ;\nrml:subjectMap [ rml:template 'http://e/ {{a}}' ] .", 9, "not that of"),
+        (f":m {SOURCE} ;\nrml:subjectMap [ rml:constant 'x' ] .", 9, "is a literal"),
+        (f":m {SOURCE} ;\nrml:subjectMap [ rml:constant :x ; rml:reference 'x' ] .", 9, "has one"),
+        (":m\nrr:logicalTable [ rr:tableName 'T' ] ; rr:subjectMap [ rr:constant :x ] .", 9, "SQL"),
         ("<http://e/x> <http://e/y> 1 .", 0, "no triples map"),
         (":m rml:logicalSource [ rml:source 'a.csv' ;\nrml:referenceFormulation rml:CSS ] ;"
-         f"{SUBJECT} .", 8, "rml:CSS"),
+         f"{SUBJECT} .", 9, "rml:CSS"),
         (":m rml:logicalSource [ rml:source [ rml:path 'a.csv' ;\nrml:compression rml:rar ] ] ;"
-         f"{SUBJECT} .", 8, "rml:rar"),
+         f"{SUBJECT} .", 9, "rml:rar"),
         (":m rml:logicalSource [ rml:source [ a <http://www.w3.org/ns/dcat#Distribution> ;\n"
          "<http://www.w3.org/ns/dcat#accessURL> <http://e/a.csv> ] ] ; "
-         f"{SUBJECT} .", 8, "nothing is fetched"),
+         f"{SUBJECT} .", 9, "nothing is fetched"),
         (":m rml:logicalSource [ rml:source 'a.json' ;\nrml:iterator '$.a[?(@.b)]' ] ;"
-         f"{SUBJECT} .", 8, "filters"),
-        ("not turtle", 7, "Parser error"),
+         f"{SUBJECT} .", 9, "filters"),
+        ("not turtle", 8, "Parser error"),
     ],
 )  # fmt: skip
 def test_a_fault_has_its_line(text: str, line: int, said: str, tmp_path: Path) -> None:
@@ -107,7 +108,11 @@ def test_a_fault_has_its_line(text: str, line: int, said: str, tmp_path: Path) -
         ('rml:reference "v" ; rml:datatype "int"', "not an IRI"),
         ('rml:reference "v" ; rml:termType rml:IRI ; rml:language "en"', "is for literals"),
         ('rml:termType rml:IRI', "no rml:constant"),
-        ('rml:functionExecution :f', "rml:functionExecution"),
+        ('rml:functionExecution [ rml:function :f ]', "the function http://e/f is not supported"),
+        ('rml:functionExecution [ rml:function grel:toUpperCase ]', "needs valueParameter"),
+        ('rml:functionExecution [ rml:function grel:toUpperCase ; rml:input '
+         '[ rml:parameter grel:valueParameter ; rml:inputValue "a" ], '
+         '[ rml:parameter grel:other ; rml:inputValue "b" ] ]', "has no other"),
         ('rml:parentTriplesMap :nobody', "not a triples map"),
         ('rml:reference :v', "not a text"),
     ],

@@ -30,7 +30,7 @@ def map_to_stdout(mapping: Path, base: str, allowed: Sequence[Path]) -> int:
     return FAILURE if mapper.report.count else 0
 
 
-def _write(lines: bytes) -> None:
+def _write(lines: memoryview) -> None:
     try:
         sys.stdout.buffer.write(lines)
         sys.stdout.buffer.flush()

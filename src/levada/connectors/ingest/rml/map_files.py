@@ -35,7 +35,7 @@ from levada.connectors.ingest.tables.row_terms import (
     with_formulas,
 )
 from levada.connectors.sources.read_split import JsonChunk
-from levada.core.text_columns import join_lines
+from levada.core.text_columns import joined_view
 from levada.errors import SourceError, UsageError, shorten
 
 _ROWS = 100_000
@@ -71,7 +71,7 @@ class FileMapper:
                 _check_xpaths(source, columns)
         self._rows: dict[LogicalSource, RawRows] = {}
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[memoryview]:
         """Yields the N-Quads in pieces. Raises ``UsageError`` for a mapping that does not fit its
         files, ``SourceError`` for a file that cannot be read.
         """
@@ -93,7 +93,7 @@ class FileMapper:
 
     def _row_lines(
         self, source: LogicalSource, rows: RawRows, triples: tuple[tuple[Term, ...], ...]
-    ) -> Iterator[bytes]:
+    ) -> Iterator[memoryview]:
         mapping = RowMapping((), (), (), triples, is_rml=True)
         if not triples:
             return
@@ -104,9 +104,9 @@ class FileMapper:
                 raise SourceError(f"The source {source.path} cannot be mapped: {error}.") from error
             shown = (_fault(source, rows, start + row, why, text) for row, why, text in faults)
             self.report.add(len(faults), shown)
-            yield join_lines(texts)
+            yield joined_view(texts)
 
-    def _joined(self, child: TriplesMap, join: Join) -> Iterator[bytes]:
+    def _joined(self, child: TriplesMap, join: Join) -> Iterator[memoryview]:
         """Yields the lines of a join."""
         parent = self._by_name[join.parent]
         children, parents = zip(*join.conditions, strict=True)
@@ -118,7 +118,7 @@ class FileMapper:
                 lines = joined_lines(rows, join.terms, children, others)
             except ValueError as error:
                 raise SourceError(f"The join of {child.name} is too large: {error}.") from error
-            yield join_lines(lines["text"])
+            yield joined_view(lines["text"])
 
     def _report_rows(self, source: LogicalSource, rows: RawRows, columns: Sequence[str]) -> None:
         """Reports the records that cannot be read, and columns that no record has."""

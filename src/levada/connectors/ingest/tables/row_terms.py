@@ -91,23 +91,59 @@ def row_lines(frame: pl.DataFrame, mapping: RowMapping) -> RowLines:
         return RowLines(frame.select(text=_native_text(mapping))["text"], [])
     frame, faults = _without_containers(frame, mapping)
     lists, columns = _lists(frame), frozenset(frame.columns)
-    texts: list[pl.Series] = []
-    single = [t for t in mapping.triples if not _names_of(t) & lists]
-    terms = {term: _checked(term, columns) for triple in mapping.triples for term in triple}
-    if single:
-        lines = [_line([terms[term].text for term in triple]) for triple in single]
-        # a select would have one row for constants
-        texts.append(frame.with_columns(text=pl.concat_str(*lines, ignore_nulls=True))["text"])
+    texts, more = _single_lines(
+        frame, [t for t in mapping.triples if not _names_of(t) & lists], columns
+    )
+    faults += more
     listed = [triple for triple in mapping.triples if _names_of(triple) & lists]
-    texts += [_list_lines(frame, triple, columns, lists) for triple in listed]
-    for checked in terms.values():
-        if checked.reason:
-            faults += _faults(_exploded(frame, checked.term, lists), checked)
-    if not texts:
-        return RowLines(pl.Series("text", [""] * frame.height, pl.String), faults)
-    joined = pl.DataFrame({str(i): series for i, series in enumerate(texts)})
+    if not listed:
+        return RowLines(texts, faults)
+    columns_of_texts = [texts, *(_list_lines(frame, each, columns, lists) for each in listed)]
+    for term in dict.fromkeys(term for triple in listed for term in triple):
+        if _names_of([term]) & lists and _check_of(term):
+            faults += _faults(_exploded(frame, term, lists), _checked(term, columns))
+    joined = pl.DataFrame({str(i): series for i, series in enumerate(columns_of_texts)})
     text = joined.select(text=pl.concat_str(pl.all(), ignore_nulls=True))["text"]
     return RowLines(text, faults)
+
+
+def _single_lines(
+    frame: pl.DataFrame, triples: Sequence[Sequence[Term]], columns: frozenset[str]
+) -> tuple[pl.Series, list[Fault]]:
+    """Returns the lines of triples without lists. Each value is written once for all its triples,
+    and so is each term that is checked.
+    """
+    if not triples:
+        return pl.Series("text", [""] * frame.height, pl.String), []
+    terms = list(dict.fromkeys(term for triple in triples for term in triple))
+    values: dict[str, pl.Expr] = {}
+    pieces: dict[Part, list[str | pl.Expr]] = {}
+    for part in dict.fromkeys(part for term in terms for part in term):
+        pieces[part] = []
+        for piece in _pieces(part, columns):
+            if isinstance(piece, pl.Expr):
+                values[name := f"\x1fvalue {len(values)}"] = piece
+                piece = pl.col(name)
+            pieces[part].append(piece)
+    frame = frame.with_columns(each.alias(name) for name, each in values.items())
+    written: dict[Term, list[str | pl.Expr]] = {}
+    faults: list[Fault] = []
+    for i, term in enumerate(terms):
+        check = _check_of(term)
+        if check is None and all(part.how != "base" for part in term):
+            written[term] = [piece for part in term for piece in pieces[part]]
+            continue
+        text, sound = pl.col(f"\x1fterm {i}"), pl.col(f"\x1fsound {i}")
+        frame = frame.with_columns(_term_text(term, pieces.__getitem__).alias(f"\x1fterm {i}"))
+        written[term] = [text]
+        if check is not None:
+            frame = frame.with_columns(check[0](text).alias(f"\x1fsound {i}"))
+            bad = frame.select(AT_ROW, text=text, bad=~sound).filter(pl.col("bad"))
+            faults += [Fault(row, check[1], each) for row, each, _ in bad.iter_rows()]
+            written[term] = [pl.when(sound).then(text)]
+    lines = [_line([written[term] for term in triple]) for triple in triples]
+    # a select would have one row for constants
+    return frame.with_columns(text=pl.concat_str(*lines, ignore_nulls=True))["text"], faults
 
 
 def with_formulas(frame: pl.DataFrame, let: tuple[tuple[str, str], ...]) -> pl.DataFrame:
@@ -182,7 +218,7 @@ def term_rows(frame: pl.DataFrame, terms: Sequence[Term]) -> pl.DataFrame:
 
 def term_line(columns: Sequence[str]) -> pl.Expr:
     """Returns the line of a triple or quad whose terms are these columns."""
-    return _line([pl.col(name) for name in columns])
+    return _line([[pl.col(name)] for name in columns])
 
 
 def _combined(
@@ -253,7 +289,7 @@ class _Checked:
 
 
 def _checked(term: Term, columns: frozenset[str]) -> _Checked:
-    text = _term_text(term, columns)
+    text = _term_text(term, lambda part: _pieces(part, columns))
     if (check := _check_of(term)) is None:
         return _Checked(term, text, text)
     is_sound, reason = check
@@ -298,25 +334,23 @@ def _is_typed(text: pl.Expr) -> pl.Expr:
     return sound
 
 
-def _term_text(term: Term, columns: frozenset[str]) -> pl.Expr:
+def _term_text(term: Term, pieces_of: Callable[[Part], Iterable[str | pl.Expr]]) -> pl.Expr:
     """Returns the text of a term of RML."""
     pieces: list[str | pl.Expr] = []
     for i, part in enumerate(term):
         if part.how == "base":  # the parts between it and the bracket are an IRI, maybe relative
-            inner = [piece for each in term[i + 1 : -1] for piece in _pieces(each, columns)]
+            inner = [piece for each in term[i + 1 : -1] for piece in pieces_of(each)]
             value = pl.concat_str(*_merge_texts(inner))
             is_absolute = value.str.contains(_ABSOLUTE)
             pieces.append(pl.when(is_absolute).then(value).otherwise(pl.lit(part.text) + value))
             pieces.append(term[-1].text)
             break
-        pieces += _pieces(part, columns)
+        pieces += pieces_of(part)
     return pl.concat_str(*_merge_texts(pieces))
 
 
-def _line(terms: Sequence[pl.Expr]) -> pl.Expr:
-    pieces: list[str | pl.Expr] = []
-    for term in terms:
-        pieces += [term, " "]
+def _line(terms: Iterable[Iterable[str | pl.Expr]]) -> pl.Expr:
+    pieces = [piece for term in terms for piece in (*term, " ")]
     return pl.concat_str(*_merge_texts([*pieces, ".\n"]))
 
 
@@ -333,7 +367,7 @@ def _pieces(part: Part, columns: frozenset[str]) -> Iterator[str | pl.Expr]:
     """Yields the pieces of a part of a term of RML."""
     value = column_of(part.text)
     match part.how:
-        case "text":
+        case "text" | "base":
             yield part.text
         case "natural":
             yield from ('"', _escape(value), _datatype(part.text, columns))

@@ -94,6 +94,16 @@ def test_nulls_have_no_triple(mapped: Mapped) -> None:
     assert (code, lines) == (0, ['<http://e/a> <http://e/v> "1" .'])
 
 
+def test_a_table_of_csvw_has_a_delimiter(mapped: Mapped) -> None:
+    csvw = "http://www.w3.org/ns/csvw#"
+    dialect = f"<{csvw}dialect> [ <{csvw}delimiter> ';' ]"
+    mapping = rooms().replace('rml:path "a.csv"', f'<{csvw}url> "a.csv" ; {dialect}')
+    code, lines, _ = mapped(mapping, a__csv="id;v\na;1,5\n")
+    assert (code, lines) == (0, ['<http://e/a> <http://e/v> "1,5" .'])
+    code, _, err = mapped(mapping.replace("#delimiter", "#quoteChar"), a__csv="id;v\n")
+    assert code == 2 and "csvw:quoteChar" in err
+
+
 def test_a_packed_file_is_read(mapped: Mapped) -> None:
     packed = gzip.compress(b"id,v\na,1\n")
     code, lines, _ = mapped(rooms(file="a.csv.gz"), a__csv__gz=packed)

@@ -17,6 +17,7 @@ _ENCODINGS = {"UTF-8": "utf-8", "UTF-16": "utf-16"}
 _COMPRESSIONS = ("none", "gzip", "zip", "targz", "tarxz", "zstd")
 _SOURCE = ("source", "referenceFormulation", "iterator", "namespace")
 _FILE = ("path", "root", "encoding", "compression", "null")
+_CSVW = "http://www.w3.org/ns/csvw#"
 _MAPPING, _WORKING = "MappingDirectory", "CurrentWorkingDirectory"
 MAPPING, WORKING = "", "."
 
@@ -58,7 +59,7 @@ def read_source(graph: MappingGraph, node: Node) -> LogicalSource:
         file["compression"],
         tuple(_texts(graph, source, "null")),
         namespaces,
-        "\t" if formulation == CSV and _suffix(file["path"]) == ".tsv" else ",",
+        _separator(graph, source) or ("\t" if _suffix(file["path"]) == ".tsv" else ","),
     )
 
 
@@ -86,6 +87,25 @@ def _address(graph: MappingGraph, source: Node) -> str:
     said = f"a source of the kind {kinds[0]}" if kinds else "a source without rml:path"
     at = kinds[0].replace("#", "/").rpartition("/")[2] if kinds else "source"
     raise graph.fault(f"{said} is not supported", at, hint="Say rml:path with the name of a file.")
+
+
+def _separator(graph: MappingGraph, source: Term) -> str:
+    """Returns the character between fields in a description by CSVW; an empty text without one.
+    Raises ``UsageError`` for a part of CSVW that is not supported.
+    """
+    separator = ""
+    nodes = [] if isinstance(source, ox.Literal) else [source]
+    for node in nodes:  # grows
+        for predicate, value in graph.foreign_values(node):
+            name = predicate.removeprefix(_CSVW)
+            if name == "dialect" and not isinstance(value, ox.Literal):
+                nodes.append(value)
+            elif name == "delimiter" and isinstance(value, ox.Literal) and len(value.value) == 1:
+                separator = value.value
+            elif predicate.startswith(_CSVW) and name != "url":
+                hint = "Say csvw:url, and csvw:dialect with a csvw:delimiter of one character."
+                raise graph.fault(f"csvw:{name} {value} is not supported", name, hint=hint)
+    return separator
 
 
 def _local_path(graph: MappingGraph, address: str) -> str:

@@ -195,8 +195,12 @@ def _with_functions(
 
 def _check_xpaths(source: LogicalSource, columns: Sequence[str]) -> None:
     """Checks the expressions of a source of XML. Raises ``UsageError``."""
-    from levada.connectors.ingest.rml.xml_rows import compile_xpath  # here: lxml is an extra
-
+    try:
+        from levada.connectors.ingest.rml.xml_rows import compile_xpath  # here: lxml is an extra
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "XML needs lxml, which is not installed.", hint="pip install 'levada[rml]'"
+        ) from error
     if not source.iterator:
         raise UsageError(
             f"The source {source.path} of XML has no rml:iterator.", hint='Say "/rooms/room".'

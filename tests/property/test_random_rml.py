@@ -26,6 +26,7 @@ HEAD = f"@prefix rml: <http://w3id.org/rml/> .\n@prefix xsd: <{XSD}> .\n@prefix 
 TEXTS = [
     "x", "", "a b", 'q"\\', "ü/ß", "http://e/x y", "http://e/ok", "en", "de-CH", "a-english", "5",
     "-07", "1.5", "true", "<>", "l\nm", "%20", "😀", "a_20_b", "integer", "{}", "urn:a:é", "\x7f",
+    "a:[", "a:%2g", "a:#b#",
 ]  # fmt: skip
 SCALARS = st.sampled_from([*TEXTS, 0, -3, 10, 2.5, True, False, None])
 CELLS = SCALARS | st.lists(SCALARS, max_size=3) | st.just({"x": 1})
@@ -161,7 +162,8 @@ def iri(texts: list[Any], expression: Expression, kind: str) -> str | None:
     )
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
         text = f"http://example.com/{text}"
-    odd = r'[\x00-\x1f<>"\\]' if kind == "UnsafeIRI" else r"""[\x00-\x20<>"{}|^`\\]"""
+    odd = r"""[\x00-\x20\x7f<>"{}|^`\\\[\]]|%(?![0-9A-Fa-f]{2})|#.*#"""
+    odd = r'[\x00-\x1f<>"\\]' if kind == "UnsafeIRI" else odd
     return None if re.search(odd, text) else f"<{text}>"
 
 

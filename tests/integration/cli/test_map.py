@@ -89,6 +89,20 @@ def test_a_literal_without_its_language_is_left_out(mapped: Mapped) -> None:
     assert (code, lines, err) == (0, ['<http://e/1> <http://e/v> "a"@en .'], "")
 
 
+@pytest.mark.parametrize("value", ["http://[::1]:80/a", "http://u@h/?a=%2F#b", "urn:ü:x"])
+def test_a_value_that_is_an_iri_is_unchanged(value: str, mapped: Mapped) -> None:
+    terms = 'rml:reference "v" ; rml:termType rml:IRI'
+    code, lines, _ = mapped(rooms(terms=terms), a__csv=f"id,v\na,{value}\n")
+    assert (code, lines) == (0, [f"<http://e/a> <http://e/v> <{value}> ."])
+
+
+@pytest.mark.parametrize("value", ["http://e/]", "a:%2", "a:#b#", "a b", "a:|", "http://e/[::1]"])
+def test_a_value_that_is_not_an_iri_is_reported(value: str, mapped: Mapped) -> None:
+    terms = 'rml:reference "v" ; rml:termType rml:IRI'
+    code, lines, err = mapped(rooms(terms=terms), a__csv=f"id,v\na,{value}\n")
+    assert (code, lines) == (1, []) and "not an IRI" in err
+
+
 def test_nulls_have_no_triple(mapped: Mapped) -> None:
     code, lines, _ = mapped(rooms('; rml:null "", "-"'), a__csv="id,v\na,1\nb,-\nc,\n")
     assert (code, lines) == (0, ['<http://e/a> <http://e/v> "1" .'])

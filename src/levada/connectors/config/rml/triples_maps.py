@@ -37,6 +37,11 @@ from levada.errors import UsageError, near
 
 LANGUAGE = r"(?:[A-Za-z]{2,8}|[xXiI](?:-[A-Za-z0-9]{1,8}))(?:-[A-Za-z0-9]{1,8})*"
 """A language tag that is well-formed by its syntax (BCP 47)."""
+_IRI_CHARACTER = r"""(?:[^\x00-\x20<>"{}|^`\\%\[\]#\x7f-\x9f]|%[0-9A-Fa-f]{2})"""
+IRI_REST = (
+    rf"(?://(?:{_IRI_CHARACTER}*@)?\[[0-9A-Fa-f:.]+\])?{_IRI_CHARACTER}*(?:#{_IRI_CHARACTER}*)?"
+)
+"""The part of an IRI behind its scheme, or a relative IRI (RFC 3987)."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _IRIS = ("IRI", "URI", "UnsafeIRI")
 _IRI_NOTATIONS: dict[str, How] = {
@@ -430,7 +435,7 @@ class _Reader:
 
     def _check_iri(self, term: Parts, pieces: Pieces) -> None:
         text = "".join(part.text if part.how == "text" else "0" for part in term)
-        if not re.fullmatch(r"""<[^\x00-\x20<>"{}|^`\\]*>""", text):
+        if not re.fullmatch(f"<{_SCHEME.pattern}{IRI_REST}>|<{IRI_REST}>", text):
             shown = "".join(text if not is_name else f"{{{text}}}" for text, is_name in pieces)
             raise self.graph.fault(f"the template {shown} is not that of an IRI", _in_turtle(shown))
 

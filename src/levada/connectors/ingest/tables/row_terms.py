@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from levada.connectors.config.mapping_formula import column_of, compile_, names_of
-from levada.connectors.config.rml.triples_maps import LANGUAGE, label_of
+from levada.connectors.config.rml.triples_maps import IRI_REST, LANGUAGE, label_of
 from levada.connectors.config.row_mapping import Part, RowMapping, Term
 from levada.connectors.ingest.tables.value_kinds import (
     BOOLEAN,
@@ -46,7 +46,7 @@ _ESCAPED = r'["\\\n\r]'
 _NO_IRI = r"[\x00-\x20<>]"  # characters that could end an IRI, or its line
 _NO_UNSAFE_IRI = r'[\x00-\x1f<>"\\]'
 _ABSOLUTE = r"^[A-Za-z][A-Za-z0-9+.-]*:"
-_IRI = r'<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*>'
+_IRI = f"<[A-Za-z][A-Za-z0-9+.-]*:{IRI_REST}>"
 _UNSAFE_IRI = r'<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x1f<>"\\]*>'
 _TIME, _ZONE = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?", r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
@@ -91,16 +91,16 @@ def row_lines(frame: pl.DataFrame, mapping: RowMapping) -> RowLines:
         return RowLines(frame.select(text=_native_text(mapping))["text"], [])
     frame, faults = _without_containers(frame, mapping)
     lists, columns = _lists(frame), frozenset(frame.columns)
-    texts, more = _single_lines(
-        frame, [t for t in mapping.triples if not _names_of(t) & lists], columns
-    )
+    single = [triple for triple in mapping.triples if not _names_of(triple) & lists]
+    texts, more = _single_lines(frame, single, columns)
     faults += more
     listed = [triple for triple in mapping.triples if _names_of(triple) & lists]
     if not listed:
         return RowLines(texts, faults)
     columns_of_texts = [texts, *(_list_lines(frame, each, columns, lists) for each in listed)]
+    checked = {term for triple in single for term in triple}
     for term in dict.fromkeys(term for triple in listed for term in triple):
-        if _names_of([term]) & lists and _check_of(term):
+        if term not in checked and _check_of(term):
             faults += _faults(_exploded(frame, term, lists), _checked(term, columns))
     joined = pl.DataFrame({str(i): series for i, series in enumerate(columns_of_texts)})
     text = joined.select(text=pl.concat_str(pl.all(), ignore_nulls=True))["text"]

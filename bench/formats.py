@@ -5,7 +5,7 @@ The engine reads each in a process of its own, without Spark, with a query whose
 triple passes: what is measured is reading, mapping, parsing and matching. Each side reads its file
 once before. A row is a triple; ``ratio_cpu`` is the rate of NDJSON over that of N-Triples (its
 target is a half). ``reader``: the rate at which the columns of the same file are read, without
-triples.
+triples. ``rml``: CSV by RML, beside Morph-KGC (``bench.rml_csv``; its target is ten times).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import rml_csv
 from bench.apart import apart
 from bench.measure import Tree, peak_memory
 from bench.meter import side
@@ -111,4 +112,18 @@ def run(scale: float, stepped: bool) -> Result:
         for name, found in (("levada", nested), ("baseline", flat)):
             check_count(name, found["count"], expected)
         reader = apart("bench.formats:columns", folder=folder)
-    return Result("formats", nested, flat, ratio(nested, flat), {"reader": reader})
+        rml = _rml(Path(folder), max(int(rml_csv.ROWS * scale), 1000))
+    return Result("formats", nested, flat, ratio(nested, flat), {"reader": reader, "rml": rml})
+
+
+def _rml(folder: Path, rows: int) -> dict[str, Any]:
+    """CSV by RML, beside Morph-KGC if it is there."""
+    rml_csv.write(folder, rows)
+    sides = {"levada": apart("bench.rml_csv:levada", folder=str(folder))}
+    check_count("levada", sides["levada"]["triples"], 5 * rows)
+    if other := rml_csv.morph(folder):
+        check_count("morph_kgc", other["triples"], 5 * rows)
+        sides["morph_kgc"] = other
+        ratio_cpu = other["cpu_s"] / sides["levada"]["cpu_s"]
+        return {**sides, "ratio_cpu": round(ratio_cpu, 1)}
+    return sides

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import rml_suite
 import suites_page
 import w3c_json_ld
 from reason_table import reason_table
@@ -140,5 +141,6 @@ def _listed(word: str, verdicts: dict[str, dict[str, Verdict]]) -> Iterator[str]
 
 if __name__ == "__main__":
     Path(sys.argv[1]).write_text(
-        "\n".join([*page(suite()), *w3c_json_ld.lines(), *suites_page.lines()]) + "\n"
+        "\n".join([*page(suite()), *w3c_json_ld.lines(), *rml_suite.page(), *suites_page.lines()])
+        + "\n"
     )

@@ -12,7 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 
 CASES = int(os.environ.get("LEVADA_FUZZ", "2000"))  # of all tests of this folder together
-SHARES = {"files": 0.4, "records": 0.1, "queries": 0.3, "settings": 0.19, "checkpoints": 0.01}
+SHARES = {
+    "files": 0.4, "records": 0.1, "queries": 0.3, "settings": 0.16, "rml": 0.03,
+    "checkpoints": 0.01,
+}  # fmt: skip
 SPECIAL = (
     b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"\r", b"\n", b"\r\n",
     b"\n\n", b"\t", b"\x0b",

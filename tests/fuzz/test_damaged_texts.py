@@ -17,7 +17,7 @@ from seeds import APP, MAPPING, OPTIONS, QUERIES
 from levada.cli.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.app.prepare_queries import known_to, prepare_app
 from levada.cli.argument_parsing import parse_stream
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.engine.engine import Engine
 from levada.errors import LevadaError, QueryError

@@ -21,7 +21,8 @@ from levada.checkpoint.result_counts import NONE, ResultCounts
 from levada.checkpoint.send_graph_options import FINEST
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.config.kafka_config import KafkaConfig
-from levada.connectors.config.row_mapping import Part, RowMapping
+from levada.connectors.config.rml.logical_source import LogicalSource
+from levada.connectors.config.row_mapping import Part, RowMapping, TableJoin
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile
 from levada.connectors.ingest.static_load_report import Loaded
@@ -337,6 +338,8 @@ SETUPS = Registry(
         "stream": StreamConfig,
         "row mapping": RowMapping,
         "part": Part,
+        "table join": TableJoin,
+        "logical source": LogicalSource,
         "static file": StaticFile,
         "setup": Setup,
         "topic": KafkaConfig,

@@ -239,6 +239,22 @@ def _sample(
     sample(file, mapping=mapping, iterator=iterator)
 
 
+@app.command("map", epilog="[bold]Example[/bold]\n\nlevada map rooms.ttl > rooms.nq")
+def _map(
+    mapping: o.MappingFile,
+    base: o.MappingBase = "",
+    allow: o.AllowedFolders = None,
+    debug: o.Debug = False,
+) -> None:
+    """Write the N-Quads of an RML mapping over the files that it names. The exit code is 1 for
+    data that cannot be mapped, and 2 for a wrong mapping.
+    """
+    from levada.cli.map_command import map_to_stdout
+
+    if code := map_to_stdout(mapping, base, allow or []):
+        raise typer.Exit(code)
+
+
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
 def _status(
     checkpoint: o.CheckpointFolder,

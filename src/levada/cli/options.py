@@ -426,6 +426,26 @@ CheckpointFolder = Annotated[
     typer.Argument(metavar="CHECKPOINT", help="What a run had as --checkpoint.", parser=folder_of),
 ]
 TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or NDJSON file.")]
+MappingFile = Annotated[Path, typer.Argument(metavar="MAPPING", help="An RML mapping.")]
+MappingBase = Annotated[
+    str,
+    typer.Option(
+        "--base",
+        metavar="IRI",
+        help="The base of relative IRIs, unless the mapping has rml:baseIRI; else "
+        "http://example.com/.",
+        show_default=False,
+    ),
+]
+AllowedFolders = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow",
+        metavar="FOLDER",
+        help="A folder outside of the mapping's whose files it may read; repeatable.",
+        show_default=False,
+    ),
+]
 Topic = Annotated[
     str | None,
     typer.Argument(

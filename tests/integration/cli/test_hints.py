@@ -10,7 +10,7 @@ import pytest
 import levada
 from levada.cli.main import main
 from levada.cli.remote.ps import Entry, _row
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.names import check_query_name
 from levada.engine.engine import Engine
@@ -34,11 +34,11 @@ def test_the_name_of_a_file_in_place_of_a_text_is_named(text: str) -> None:
     assert error.value.hint == "This is the name of a file: pass its text, Path(..).read_text()."
 
 
-def test_a_mapping_in_rml_is_named(tmp_path: Path) -> None:
+def test_a_mapping_in_rml_without_a_triples_map_is_named(tmp_path: Path) -> None:
     (tmp_path / "map.ttl").write_text("@prefix rr: <http://www.w3.org/ns/r2rml#> .")
-    with pytest.raises(UsageError, match="is RDF: RML and R2RML are not read") as error:
+    with pytest.raises(UsageError, match="it has no triples map") as error:
         load_mapping(tmp_path / "map.ttl")
-    assert "levada sample --mapping" in error.value.hint
+    assert "rml:logicalSource" in error.value.hint
 
 
 def test_a_reserved_name_says_what_to_rename() -> None:

@@ -110,7 +110,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`mapping`",
-        "a [mapping file](mapping-files.md): the rows of a table as RDF, instead of `schema`",
+        "a [mapping file](mapping-files.md), also of [RML](map.md): the rows of a table as RDF",
         "",
     ),
     (

@@ -103,6 +103,20 @@ def column_path(name: str, iterator: Steps = ()) -> ColumnPath:
     return ColumnPath(name, ((*iterator, name), steps))
 
 
+def list_path(name: str) -> tuple[Steps, str] | None:
+    """Returns the iterator that meets the values of a column with several in a row, and the column
+    of each of them; None for a column with one value.
+
+    >>> list_path("@.a[*].b"), list_path("a.b")
+    ((('a', None), '@.b'), None)
+    """
+    steps = _parse(name, 1, name, strict=True) if _is_rooted(name) else _relative(name)
+    if steps is None or EACH not in steps:
+        return None
+    last = max(i for i, step in enumerate(steps) if step is EACH) + 1
+    return steps[:last], rooted_path(steps[last:], "@")
+
+
 def split_alias(column: str) -> tuple[str, str]:
     """Returns the name of a column of a schema, and its path.
 

@@ -23,19 +23,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 import pyoxigraph as ox
 
 from levada.connectors.config.column_names import PLACE, number_names, split_places
+from levada.connectors.config.rml.logical_source import LogicalSource
 from levada.core.code_loading import load_module
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import RDF, XSD
 from levada.errors import UsageError, near
 
-How = Literal["text", "value", "iri", "whole", "literal", "blank"]
+How = Literal[
+    "text", "value", "iri", "whole", "literal", "blank",
+    "base", "iri_safe", "label", "language", "natural", "raw", "row", "unsafe",
+]  # fmt: skip
+"""The notations of a value. Those of the second line are of RML (``connectors.config.rml``):
+``natural`` is a literal with the datatype that the source's format implies, ``iri_safe`` keeps
+letters beyond ASCII, ``unsafe`` all characters. ``label`` is part of a blank node's label, ``row``
+a number that no other row has, ``raw`` a text that joins compare. ``base`` is not a value: it is
+the IRI before what follows in the term, unless that is an IRI by itself.
+"""
 ROW = "row"
 _KEYS = ("prefixes", "columns", "header", "let", "triples")
 _VALUE = PLACE.replace(" ", r"\ ")
@@ -65,20 +74,47 @@ Term = tuple[Part, ...]
 
 
 @frozen
+class TableJoin:
+    """A triple, or quad, whose object is a term of the rows of a static table.
+
+    ``terms``: subject, predicate and possibly graph, of a row; ``keys``: its texts that are
+    compared with ``table_keys`` of the table. ``path``: of the file of ``source``, ``digest``: of
+    its content when the stream was declared.
+    """
+
+    terms: tuple[Term, ...]
+    keys: tuple[Term, ...]
+    object: Term
+    table_keys: tuple[Term, ...]
+    source: LogicalSource
+    path: str
+    digest: str
+
+
+@frozen
 class RowMapping:
     """The content of a mapping file: names and types of columns, formulas by name, triples as
-    terms.
+    terms; a fourth term is the graph.
+
+    ``is_rml``: the file is RML, all columns are texts. Then it may also have an ``iterator``, texts
+    ``nulls`` that are no values, and joins with static tables; ``is_csv``: it is of CSV.
     """
 
     columns: tuple[tuple[str, str], ...]
     header: tuple[str, ...]
     let: tuple[tuple[str, str], ...]
-    triples: tuple[tuple[Term, Term, Term], ...]
+    triples: tuple[tuple[Term, ...], ...]
+    is_rml: bool = False
+    is_csv: bool = False
+    iterator: str = ""
+    nulls: tuple[str, ...] = ()
+    joins: tuple[TableJoin, ...] = ()
 
     @property
     def needed_columns(self) -> dict[str, str]:
         """The columns that are read, with their types."""
-        typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
+        typed, made = dict(self.columns), {name for name, _ in self.let}
+        made |= set() if self.is_rml else {ROW}
         # A formula may have the name of a column that it uses: that column is read, too.
         same_named = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
@@ -89,21 +125,29 @@ class RowMapping:
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether a triple or a formula uses the number of the row."""
-        return ROW in self._names
+        """Whether a triple or a formula uses the number of the row in the stream."""
+        return not self.is_rml and ROW in self._names
 
     @property
     def _names(self) -> list[str]:
         """The names in formulas and triples."""
         used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
-        parts = (part for triple in self.triples for term in triple for part in term)
-        return used + [part.text for part in parts if part.how != "text"]
+        terms = [term for triple in self.triples for term in triple]
+        terms += [term for join in self.joins for term in (*join.terms, *join.keys)]
+        parts = (part for term in terms for part in term)
+        return used + [part.text for part in parts if part.how not in ("text", "base", "row")]
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether some triple is in a graph."""
+        quads = any(len(triple) > 3 for triple in self.triples)
+        return quads or any(len(join.terms) > 2 for join in self.joins)
 
     def types(self) -> dict[str, str]:
         """The types of all names that a triple or a time can use. Raises ``UsageError`` for an
         invalid formula.
         """
-        types = {**self.needed_columns, ROW: "integer"}
+        types = {ROW: "integer", **self.needed_columns}
         for name, formula in self.let:
             types[name] = _formulas().compile_(formula, types)[1]
         return types
@@ -114,16 +158,10 @@ def _formulas() -> ModuleType:
     return load_module("levada.connectors.config.mapping_formula")
 
 
-def load_mapping(path: str | Path) -> RowMapping:
-    """Loads a mapping file. Raises ``UsageError`` with the place of the fault."""
-    from levada.connectors.config.yaml_file import read_yaml  # here: few streams have a mapping
-
-    if Path(path).suffix.lower() in (".ttl", ".rml", ".r2rml", ".nt", ".rdf"):
-        raise UsageError(
-            f"The mapping file {path} is RDF: RML and R2RML are not read.",
-            hint="Write it in YAML: levada sample --mapping prints a first one.",
-        )
-    document = read_yaml(Path(path), "mapping file")
+def parse_mapping(path: str, document: Any) -> RowMapping:
+    """Returns the mapping of a native mapping file with this document. Raises ``UsageError`` with
+    the place of the fault.
+    """
     try:
         mapping = _mapping(document)
         mapping.types()
@@ -175,7 +213,7 @@ def _check_formula(place: str, formula: str) -> None:
         raise UsageError(f"{place}: the formula {formula} is not well-formed.") from error
 
 
-def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term, Term]:
+def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, ...]:
     terms, at = [], 0
     while at < len(text.rstrip(" .")):
         match = _TERM.match(text, at)

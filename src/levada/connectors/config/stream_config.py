@@ -65,7 +65,13 @@ from levada.connectors.config.input_formats import (
     TABLES,
     format_of,
 )
-from levada.connectors.config.json_path import Steps, column_path, parse_iterator, split_alias
+from levada.connectors.config.json_path import (
+    Steps,
+    column_path,
+    list_path,
+    parse_iterator,
+    split_alias,
+)
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, FORMATS, say_one_of
@@ -147,6 +153,8 @@ class StreamConfig:
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
             values.setdefault("element", "document")
+        if (mapping := values.get("mapping")) and mapping.iterator not in ("", "$"):
+            values.setdefault("iterator", mapping.iterator)
         if schema := values.get("schema"):
             pairs = [(*split_alias(column), kind) for column, kind in schema]
             values["schema"] = tuple((column, kind) for column, _, kind in pairs)
@@ -230,7 +238,7 @@ class StreamConfig:
     @property
     def quads(self) -> bool:
         """Whether statements may contain a graph."""
-        return self.format in QUADS
+        return self.format in QUADS or (self.mapping is not None and self.mapping.has_graphs)
 
     @property
     def timed(self) -> bool:
@@ -315,7 +323,7 @@ Rule = tuple[bool, str, str]  # whether it is violated, the error, the hint
 
 def _check(config: StreamConfig) -> None:
     """Checks the relations between options. Raises one ``UsageError`` for a fault."""
-    for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
+    for broken, message, hint in chain(*(check(config) for check in _CHECKS)):
         if broken:
             raise UsageError(f"The stream {config.name}: {message}", hint=hint)
     if config.format in JSON:
@@ -326,8 +334,9 @@ def _check_paths(config: StreamConfig) -> None:
     """Checks that every column that is a path can be read."""
     names = [*dict(config.read_columns), *([config.time_field] if config.time_field else [])]
     said = config.beside_columns
+    lists = config.mapping is not None and config.mapping.is_rml
     for name in names:
-        if name not in said:
+        if name not in said and not (lists and list_path(name)):
             try:
                 column_path(config.path_of(name), config.steps or ())
             except UsageError as error:
@@ -353,16 +362,6 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             config.format in ("csv", *JSON) and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
             "Say schema=auto, schema=k:integer;v:double, or mapping=FILE for RDF.",
-        ),
-        (
-            config.mapping is not None and bool(config.schema),
-            "the mapping says the columns, too.",
-            "Leave schema= out.",
-        ),
-        (
-            config.mapping is not None and not tuples,
-            f"a mapping is for {', '.join(TABLES)}.",
-            "Leave mapping= out.",
         ),
         (
             not tuples and bool(config.schema),
@@ -399,6 +398,26 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
             f"the sign {config.sign} is no string column of a tuple stream.",
             "Say sign=COLUMN, where the column holds + or -.",
+        ),
+    )
+
+
+def _check_mapping(config: StreamConfig) -> Iterator[Rule]:
+    """Checks the mapping with the format."""
+    if config.mapping is None:
+        return
+    is_json = config.format in JSON
+    yield from (
+        (bool(config.schema), "the mapping says the columns, too.", "Leave schema= out."),
+        (
+            config.format not in TABLES,
+            f"a mapping is for {', '.join(TABLES)}.",
+            "Leave mapping= out.",
+        ),
+        (
+            config.mapping.is_rml and config.mapping.is_csv == is_json,
+            f"the references of the mapping are not those of {NAMES[config.format]}.",
+            "Say rml:CSV for CSV and Parquet, rml:JSONPath for JSON.",
         ),
     )
 
@@ -445,6 +464,8 @@ def _check_elements(config: StreamConfig) -> Iterator[Rule]:
         ),
     )
 
+
+_CHECKS = (_check_tables, _check_mapping, _check_elements)
 
 # Detects the format of a stream without ``format=``: by the extensions of its files, else by its
 # other options.

@@ -220,9 +220,7 @@ def _positive(value: Any) -> int:
 
 
 def _mapping(value: Any) -> RowMapping:
-    from levada.connectors.config.row_mapping import (
-        load_mapping,  # imported here: few streams have a mapping
-    )
+    from levada.connectors.config.mapping_file import load_mapping  # here: few streams have one
 
     return load_mapping(os.path.expanduser(str(value)))
 

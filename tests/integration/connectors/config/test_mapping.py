@@ -13,8 +13,9 @@ import pytest
 
 from levada.cli.help.sample_table import mapping_of
 from levada.connectors.config.column_names import place_of
+from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.config.mapping_formula import compile_, names_of
-from levada.connectors.config.row_mapping import RowMapping, load_mapping
+from levada.connectors.config.row_mapping import RowMapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import AUTO
 from levada.connectors.ingest.tables.schema_inference import sniff

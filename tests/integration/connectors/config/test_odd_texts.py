@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.yaml_file import read_yaml
 from levada.engine.engine import Engine

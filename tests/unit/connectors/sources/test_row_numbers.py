@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from levada.connectors.config.row_mapping import RowMapping, load_mapping
+from levada.connectors.config.mapping_file import load_mapping
+from levada.connectors.config.row_mapping import RowMapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.tables.mapped_rows import mapped_of
 from levada.connectors.sources.file_source import FileSource

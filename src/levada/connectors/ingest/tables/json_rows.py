@@ -27,6 +27,7 @@ from levada.connectors.ingest.lateness import Dead
 from levada.connectors.ingest.tables.bisect_records import read_by_halves
 from levada.connectors.ingest.tables.csv_rows import RawRows, decode, not_utf8
 from levada.connectors.ingest.tables.nested_json import NestedRows, nested_rows
+from levada.connectors.ingest.tables.typed_json import single_columns, typed_table
 from levada.connectors.sources.file_errors import encoding_fault
 from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bools, Bytes, Longs
@@ -54,16 +55,22 @@ def json_rows(
     iterator: Steps | None = None,
     *,
     paths: Mapping[str, str] | None = None,
+    typed: bool = False,
 ) -> RawRows:
     """Reads the ``needed`` columns of the lines of a reference; numbers of the column ``exact``
     keep all of their digits. ``iterator``: its matches in a line are rows, else each line is one.
-    ``paths``: those of columns with another name.
+    ``paths``: those of columns with another name. ``typed``: columns as of ``typed_json``.
     """
     start, stop, counted = _lines(data)
-    digits = [_DOUBLE if name == exact else None for name in needed]
-    columns = [(paths or {}).get(name, name) for name in needed]
+    single = _single(needed, typed)
+    digits = _digits(single, exact, typed)
+    columns = [(paths or {}).get(name, name) for name in single]
     nested, fault = _sound_rows(data, (start, stop), columns, iterator, digits)
-    rows = _raw_rows(data, nested, needed, reference, iterator)
+    rows = _raw_rows(data, nested, single, reference, iterator)
+    if typed:
+        rows.table = _typed(
+            data, (start, stop), nested, rows.table, needed, iterator=iterator or ()
+        )
     line = nested.line[rows.number]
     number: Longs = np.cumsum(counted) - counted
     if iterator is None:
@@ -90,6 +97,7 @@ def document_rows(
     iterator: Steps | None = None,
     *,
     paths: Mapping[str, str] | None = None,
+    typed: bool = False,
 ) -> RawRows:
     """Reads columns of a JSON document, like ``json_rows``. Without an iterator each element of an
     array is a row, and an object is one row. Raises ``FileFault`` for a document that is not JSON.
@@ -99,12 +107,44 @@ def document_rows(
         first = data[begin : begin + _HEAD].tobytes().lstrip()[:1]
         iterator = (EACH,) if first == b"[" else ()
     lines = np.array([begin], np.int64), np.array([len(data)], np.int64)
-    digits = [_DOUBLE if name == exact else None for name in needed]
-    columns = [(paths or {}).get(name, name) for name in needed]
+    single = _single(needed, typed)
+    digits = _digits(single, exact, typed)
+    columns = [(paths or {}).get(name, name) for name in single]
     nested, fault = _sound_rows(data, lines, columns, iterator, digits)
     if fault.any():
         raise _not_a_document(data[begin:].tobytes(), reference, int(fault[0]))
-    return _raw_rows(data, nested, needed, reference, iterator)
+    rows = _raw_rows(data, nested, single, reference, iterator)
+    if typed:
+        rows.table = _typed(data, lines, nested, rows.table, needed, iterator=iterator)
+    return rows
+
+
+def _single(needed: Sequence[str], typed: bool) -> Sequence[str]:
+    """Returns the columns with one value in a row; a table needs a column."""
+    return (single_columns(needed) or [""]) if typed else needed
+
+
+def _digits(names: Sequence[str], exact: str | None, typed: bool) -> list[int | None]:
+    """Returns for each column the most characters of a number that is not written as a text."""
+    return [0 if typed else _DOUBLE if name == exact else None for name in names]
+
+
+def _typed(
+    data: Bytes,
+    lines: tuple[Longs, Longs],
+    nested: NestedRows,
+    table: pl.DataFrame,
+    needed: Sequence[str],
+    *,
+    iterator: Steps,
+) -> pl.DataFrame:
+    def read(columns: Sequence[str], inner: Steps) -> tuple[NestedRows, pl.DataFrame]:
+        rows, _ = _sound_rows(data, lines, columns, inner, [0] * len(columns))
+        values, _ = read_by_halves(lambda low, high: _read(rows, low, high), len(rows.line))
+        empty = pl.DataFrame(schema=dict.fromkeys(rows.keys, pl.String()))
+        return rows, empty if values is None else values
+
+    return typed_table(data, nested, table, needed, outer=iterator, read=read)
 
 
 def _not_a_document(text: bytes, reference: FileSplit, fault: int) -> FileFault:

@@ -12,37 +12,38 @@ operations of Polars a triple and row, then the N-Triples kernel.
 
 from __future__ import annotations
 
-import urllib.parse
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from levada.connectors.config.mapping_formula import column_of, compile_
-from levada.connectors.config.row_mapping import ROW, Part, RowMapping
+from levada.connectors.config.mapping_formula import compile_
+from levada.connectors.config.row_mapping import ROW, RowMapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.elements import Elements
 from levada.connectors.ingest.lateness import AdmissionBounds, Dead, Late, admit, leading
 from levada.connectors.ingest.parse.ntriples import Triples, parse
+from levada.connectors.ingest.rml.table_joins import with_joins
 from levada.connectors.ingest.tables.csv_rows import RawRows
 from levada.connectors.ingest.tables.row_event_times import row_times, seeming_unit
+from levada.connectors.ingest.tables.row_terms import (
+    ROW_NUMBER,
+    reference_of,
+    row_lines,
+    with_formulas,
+)
 from levada.connectors.ingest.tables.tuple_rows import cast_column, dead_rows, raw_rows
 from levada.connectors.ingest.tables.unreadable_rows import compute_apart
+from levada.connectors.ingest.tables.value_kinds import with_kinds, without_nulls
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk
 from levada.connectors.sources.splits import FileSplit
 from levada.core.event_time import MIN, distinct
-from levada.core.rdf_terms import XSD
 from levada.core.text_columns import join_lines
 
 Times = npt.NDArray[np.int64]
-_UNSAFE = r"[^A-Za-z0-9._~-]"
-_ESCAPED = r'["\\\n\r]'
-_NO_IRI = r"[\x00-\x20<>]"  # characters that could end an IRI, or its line
 
 
 def mapped_of(
@@ -76,17 +77,26 @@ def _map_rows(
     verdict = admit(ts, gate)
     unit = seeming_unit(frame, rows.table, read, config, gate.future_above, greatest=verdict.max_ts)
     keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
-    texts = frame[keep].select(text=_text(config.mapping))["text"]
+    texts, faults = row_lines(frame[keep], config.mapping)
+    if config.mapping.joins:
+        texts = with_joins(texts, frame[keep], config.mapping.joins)
     triples = parse(
-        join_lines(texts), quads=False, timed=False, seed=seed, document=reference.document
+        join_lines(texts),
+        quads=config.mapping.has_graphs,
+        timed=False,
+        seed=seed,
+        document=reference.document,
     )
     ends = np.cumsum(texts.str.len_bytes().to_numpy().astype(np.int64))
     row = np.searchsorted(ends, triples.line, "right")
     times = ts[keep][row]
     dead = dead_rows(rows, verdict, gate)
-    alone = rows.alone + len(triples.bad)
-    for at, reason, text in triples.bad:
-        source = int(keep[np.searchsorted(ends, at, "right")])
+    alone = rows.alone + len(triples.bad) + len(faults)
+    malformed = [
+        (int(np.searchsorted(ends, at, "right")), why, text) for at, why, text in triples.bad
+    ]
+    for at, reason, text in [*malformed, *faults]:
+        source = int(keep[at])
         why = f"its triple is malformed: {reason}{rows.place(source)}"
         dead.append(Dead(int(rows.offset[source]), why, text))
     return triples, Elements(
@@ -111,19 +121,40 @@ def _map_rows(
 
 def _empty_columns(rows: RawRows, mapping: RowMapping, keep: Times) -> tuple[str, ...]:
     """Returns the columns without a value in any of the kept rows."""
-    columns = (rows.table[name] for name in mapping.needed_columns)
+    columns = (_without_lists(rows.table[name]) for name in mapping.needed_columns)
     suspects = (column for column in columns if column.null_count() >= len(keep) > 0)
-    return tuple(c.name for c in suspects if c.gather(keep).null_count() == len(keep))
+    empty = (c.name for c in suspects if c.gather(keep).null_count() == len(keep))
+    return tuple(map(reference_of, empty) if mapping.is_rml else empty)
+
+
+def _without_lists(column: pl.Series) -> pl.Series:
+    """Returns a column with the first value of each list."""
+    if not isinstance(column.dtype, pl.List):
+        return column
+    return column.list.drop_nulls().list.first()
 
 
 def _columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
     """Returns the typed columns, the number of each record in the stream, and the formulas."""
+    if mapping.is_rml:
+        return _rml_columns(rows, mapping, reference)
     made = {name: cast_column(rows, name, kind) for name, kind in mapping.needed_columns.items()}
     number = pl.Series(rows.number + reference.row, dtype=pl.Int64)
     frame = pl.DataFrame({**made, ROW: number})
     for name, expression in _formulas(mapping):
         frame = frame.with_columns(expression.alias(name))
     return frame
+
+
+def _rml_columns(rows: RawRows, mapping: RowMapping, reference: FileSplit) -> pl.DataFrame:
+    """Returns the columns of texts, the kinds of their values, and a number of each row."""
+    table = with_kinds(rows.table, mapping.needed_columns)
+    is_csv = reference.format == "csv"
+    table = without_nulls(table, mapping.needed_columns, mapping.nulls, is_csv=is_csv)
+    table = with_formulas(table, mapping.let) if mapping.let else table
+    at = pl.Series(rows.offset).cast(pl.String)  # several rows of a message have one place
+    number = at + "x" + pl.Series(np.arange(table.height)).cast(pl.String)
+    return table.with_columns(number.alias(ROW_NUMBER))
 
 
 @lru_cache(maxsize=16)
@@ -134,90 +165,3 @@ def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
         expression, types[name] = compile_(formula, types)
         expressions.append((name, expression))
     return tuple(expressions)
-
-
-@lru_cache(maxsize=16)
-def _text(mapping: RowMapping) -> pl.Expr:
-    """Returns the lines of a row; a triple with a missing value has none."""
-    types = mapping.types()
-    lines = []
-    for s, p, o in mapping.triples:
-        parts = [*s, Part(" "), *p, Part(" "), *o, Part(" .\n")]
-        pieces = (piece for part in parts for piece in _pieces(part, types.get(part.text, "")))
-        lines.append(pl.concat_str(*_merge_texts(pieces)))
-    return pl.concat_str(*lines, ignore_nulls=True)
-
-
-def _merge_texts(pieces: Iterable[str | pl.Expr]) -> Iterator[pl.Expr]:
-    """Yields the pieces of a line, neighbouring texts as one: a concatenation costs by piece."""
-    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
-        if is_text:
-            yield pl.lit("".join(map(str, group)))
-        else:
-            yield from (piece for piece in group if isinstance(piece, pl.Expr))
-
-
-def _pieces(part: Part, kind: str) -> Iterator[str | pl.Expr]:
-    """Yields the pieces of a part: texts and values."""
-    if part.how == "text":
-        yield part.text
-    elif part.how == "value":
-        yield from ('"', _value(part, kind), '"' if kind == "string" else f'"^^<{XSD}{kind}>')
-    else:
-        yield _value(part, kind)
-
-
-def _value(part: Part, kind: str) -> pl.Expr:
-    """Returns a value as its place writes it."""
-    value = _lexical(part.text, kind)
-    if kind in ("integer", "boolean") and part.how != "blank":
-        return value  # nothing in it is escaped
-    match part.how:
-        # a blank keeps the IRI malformed, so that a value cannot inject triples
-        case "whole":
-            return value.str.replace_all(_NO_IRI, " ")
-        case "iri":
-            return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
-        case "blank":
-            return _map_(value, "[^A-Za-z0-9]", lambda text: "_" + text.encode().hex())
-        case _:
-            return _escape(value) if kind == "string" else value
-
-
-def _lexical(name: str, kind: str) -> pl.Expr:
-    """Returns a value's text: that of a string, else its XSD form, doubles as in tuples (2, not
-    2.0).
-    """
-    value = column_of(name)
-    if kind != "double":
-        return value.cast(pl.String)
-    special = {"inf": "INF", "-inf": "-INF"}
-    return value.cast(pl.String).str.strip_suffix(".0").replace(special)
-
-
-def _escape(value: pl.Expr) -> pl.Expr:
-    def escape_all(series: pl.Series) -> pl.Series:
-        if not series.str.contains(_ESCAPED).any():
-            return series
-        for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-            series = series.str.replace_all(raw, escape, literal=True)
-        return series
-
-    return value.map_batches(escape_all, return_dtype=pl.String)
-
-
-def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
-    """Converts texts with odd characters, each distinct one by Python; returns the others
-    unchanged.
-    """
-
-    def convert_all(series: pl.Series) -> pl.Series:
-        marked = series.str.contains(odd).fill_null(False)
-        if not marked.any():
-            return series
-        distinct = series.filter(marked).unique()
-        texts = [convert(text) for text in distinct.to_list()]  # type: ignore[operator]
-        made = pl.Series(texts, dtype=pl.String)
-        return series.replace(distinct, made)
-
-    return value.map_batches(convert_all, return_dtype=pl.String)

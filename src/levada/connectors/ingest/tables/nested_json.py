@@ -43,8 +43,8 @@ _NO_NUMBER = 1 << 62  # digits that no number has
 class NestedRows:
     """Rows of nested lines. ``text``: a flat object for each row, with ``keys`` as names; the line
     k is ``text[begin[k] : end[k]]``. ``line``: the line of each row; ``at``, ``stop``: the bytes of
-    its element. ``fault``: of each line (``levada.kernels.text.json_values``). ``place``: where a
-    row is in its line.
+    its element. ``fault``: of each line (``levada.kernels.text.json_values``). ``values``: where
+    the value of each column begins, -1 without one. ``place``: where a row is in its line.
     """
 
     keys: tuple[str, ...]
@@ -55,6 +55,7 @@ class NestedRows:
     at: Longs
     stop: Longs
     fault: Longs
+    values: Longs
     place: Callable[[int], str]
 
 
@@ -97,14 +98,15 @@ def nested_rows(
         values,
     )  # fmt: skip
     keys = tuple(map(str, range(len(names))))
-    text, end = _write(data, values.reshape(len(rows), len(names), 2), keys, digits)
+    spans = values.reshape(len(rows), len(names), 2)
+    text, end = _write(data, spans, keys, digits)
     begin = np.concatenate([np.zeros(1, np.int64), end])[:-1]
     line, _, at, stop = instances[rows, : json_values.STOP + 1].T
 
     def place(row: int) -> str:
         return _show_place(data, instances, [int(a[row]) for a in ancestors], iterator or ())
 
-    return NestedRows(keys, text, begin, end, line, at, stop, fault, place)
+    return NestedRows(keys, text, begin, end, line, at, stop, fault, spans[:, :, 0], place)
 
 
 def _may_be_array(iterator: Steps | None) -> bool:

@@ -352,8 +352,15 @@ def raw_rows(
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
     read = document_rows if config.format == "json" else json_rows
-    paths = dict(config.paths)
-    return read(chunk.data, needed or [""], reference, config.time_field, config.steps, paths=paths)
+    return read(
+        chunk.data,
+        needed or [""],
+        reference,
+        config.time_field,
+        config.steps,
+        paths=dict(config.paths),
+        typed=config.mapping is not None and config.mapping.is_rml,
+    )
 
 
 def dead_rows(rows: RawRows, verdict: ElementFates, gate: AdmissionBounds) -> list[Dead]:

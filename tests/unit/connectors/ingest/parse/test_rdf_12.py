@@ -10,7 +10,7 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.connectors.config.row_mapping import load_mapping
+from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.ingest.parse import document_limits
 from levada.connectors.ingest.parse.document_limits import DIRECTION, TRIPLE, Bounded, Malformed
 from levada.connectors.ingest.parse.documents import (

@@ -1,0 +1,1 @@
+"""Maps the files that an RML mapping names to N-Quads."""

@@ -369,6 +369,12 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         {"m": DBL, "l": DBL},
         "Select Median(v), Arg_Max_Null(v, ts) Filter (Where k = 1) From {A a}",
     ),
+    (
+        "Select a.k As k, b.k As j, Count(*) As n From {A a} Join {B b} On a.k = b.k "
+        "Group By Cube(a.k, b.k)",
+        {"k": INT, "j": INT, "n": INT},
+        "",
+    ),
 )
 CHUNK = 3
 FIRST = range(0, len(TEXTS), CHUNK)

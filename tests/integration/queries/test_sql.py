@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from statistics import variance
 from typing import Any
 
 import pytest
@@ -368,6 +369,12 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         {"m": DBL, "l": DBL},
         "Select Median(v), Arg_Max_Null(v, ts) Filter (Where k = 1) From {A a}",
     ),
+    (
+        "Select a.k As k, b.k As j, Count(*) As n From {A a} Join {B b} On a.k = b.k "
+        "Group By Cube(a.k, b.k)",
+        {"k": INT, "j": INT, "n": INT},
+        "",
+    ),
 )
 CHUNK = 3
 FIRST = range(0, len(TEXTS), CHUNK)
@@ -447,6 +454,18 @@ def test_the_first_of_each_window_and_a_join_of_windows(tmp_path: Path) -> None:
         "On a.k = b.k And a.window_start = b.window_start And a.v < b.v",
         rows,
     ) == {3000: [("0", "0", "1.5"), ("1", "0.5", "2")]}
+
+
+@pytest.mark.parametrize("window", ["[Range 3 s]", "[Range 3 s Slide 1 s]"])
+def test_a_variance_keeps_the_digits_that_squares_lose(tmp_path: Path, window: str) -> None:
+    values = [1e9 + v for v in (0.25, 0.5, 1.75, 2.0, 0.125, 3.5)]
+    rows = [(1, value, 1000 * i) for i, value in enumerate(values)]
+    text = f"Rstream(Select Variance(v) As x From A {window})"
+    found = reports(tmp_path, text, rows)
+    for at, places in ((2000, range(3)), (4000, range(2, 5)), (5000, range(3, 6))):
+        expected = variance([values[i] for i in places])
+        report = at + 1000 * ("Slide" in window)  # its windows exclude their end
+        assert float(found[report][0][0]) == pytest.approx(expected, rel=1e-9)
 
 
 def reports(folder: Path, text: str, rows: list[tuple[int, float, int]]) -> dict[int, list[Any]]:

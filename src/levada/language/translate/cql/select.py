@@ -89,7 +89,10 @@ class SelectBlock:
         sorts = [self._renamed(source.rewrite(sort.expression)) for sort in order]
         used = [s for sort, s in zip(order, sorts, strict=True)
                 if self._output(sort.expression) is None]  # fmt: skip
-        self.names = source.name_variables(self.items, self.outputs, [*self._expressions(), *used])
+        self.names = dict(
+            source.name_variables(self.items, self.outputs, [*self._expressions(), *used])
+        )
+        self.copies = self._copies_of_keys()
         self.translator = Translator(
             self.scope,
             self._variable,
@@ -103,6 +106,8 @@ class SelectBlock:
     def pattern(self) -> nodes.Node:
         """Returns the algebra of the block."""
         node = self.source.node(self.translator)
+        for copy, variable in self.copies:
+            node = nodes.Extend(node, copy, Var(variable))
         typed = [self.translator.value(item.expression) for item in self.items]
         self.types = [_kind(value) for value in typed]
         values = [value.expression for value in typed]
@@ -334,6 +339,21 @@ class SelectBlock:
         return tuple(keys)
 
     # -- groups --
+
+    def _copies_of_keys(self) -> list[tuple[str, str]]:
+        """Gives columns of grouping sets that a join makes one variable each one of its own, since
+        a set may have one of them alone. Returns the new variables with the old ones.
+        """
+        copies: list[tuple[str, str]] = []
+        taken: dict[str, object] = {}
+        for key in self.select.group if self.select.sets else ():
+            if isinstance(key, Column):
+                ref = self.scope.resolve(key)
+                variable = self.names[ref]
+                if taken.setdefault(variable, ref) != ref:
+                    self.names[ref] = f".copy{len(copies)}"
+                    copies.append((self.names[ref], variable))
+        return copies
 
     def _group_sets(
         self, node: nodes.Node, values: list[Expression], having: Expression | None, order: Keys

@@ -139,6 +139,8 @@ def test_yarrrml_is_a_mapping(tmp_path: Path, form: str) -> None:
         (HEAD + JSON.replace("JSONPath", "XPath").replace("ITERATOR", '; rml:iterator "/a"'),
          "m.ttl", "not a format of streams"),
         (HEAD + JSON.replace("ITERATOR", "").replace("$.v[*]", "$..v"), "m.ttl", "line 7"),
+        ('mappings: {m: {sources: [["a.csv~csv"]], s: "e:\\uD800", po: [[a, e:C]]}}', "m.yml",
+         "surrogate"),
         ("mappings: {m: 5}", "m.yml", "not YARRRML that can be translated"),
         ("mappings: {m: {sources: [['in.csv~csv']], s: 'a b', po: []}}", "m.yml", "m.yml"),
         ("a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n"

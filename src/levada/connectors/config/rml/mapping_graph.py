@@ -149,10 +149,14 @@ def parse_graph(path: str, text: str, suffix: str = ".ttl", base: str = "") -> M
     form = RDF_FORMATS.get(suffix.lower(), ox.RdfFormat.TURTLE)
     takes_base = form != ox.RdfFormat.N_TRIPLES
     try:
-        quads = ox.parse(text, form, base_iri=(base or DEFAULT_BASE) if takes_base else None)
+        quads = ox.parse(
+            text.encode(), form, base_iri=(base or DEFAULT_BASE) if takes_base else None
+        )
         return MappingGraph(path, text, [quad.triple for quad in quads])
     except SyntaxError as error:
         place = f", line {error.lineno}" if error.lineno else ""
         raise UsageError(f"The mapping {path}{place}: {error.msg}.") from error
+    except UnicodeEncodeError as error:  # an escape of YAML or JSON
+        raise UsageError(f"The mapping {path} has half of a surrogate pair.") from error
     except ValueError as error:
         raise UsageError(f"The mapping {path}: {error}.") from error

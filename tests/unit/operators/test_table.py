@@ -73,6 +73,7 @@ CQL = [
     "Rstream(Select a.v, b.v As w From S [Now] As a, S [Rows 2] As b)",
     "Register Relation V (k Integer) As Select Distinct k From S [Range 4 s]; "
     "Rstream(Select k From V)",
+    "Rstream(Select k, Row_Number() Over (Order By v) As n From S [Range 4 s])",
 ]
 STEPS = sorted(get_args(s.Step), key=lambda step: step.__name__)
 

@@ -97,7 +97,7 @@ class Sort:
 
 
 @frozen
-class Over:
+class OverClause:
     """``Over (Partition By .. Order By .. frame)``; ``frame``: the words of a frame, and its two
     bounds (rows or ms, None: unbounded), or None.
     """
@@ -116,7 +116,7 @@ class Call:
     distinct: bool = False
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
     where: Expression | None = None
-    over: Over | None = None
+    over: OverClause | None = None
 
 
 @frozen
@@ -144,7 +144,7 @@ def operands(node: Expression) -> tuple[Expression, ...]:
         case Cast():
             return (node.operand,)
         case Call():
-            over = node.over or Over()
+            over = node.over or OverClause()
             inner = (*(node.arguments or ()), *over.partition, *(s.expression for s in over.order))
             return inner if node.where is None else (*inner, node.where)
         case Nested():
@@ -171,7 +171,7 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return node
 
 
-def _with_over(over: Over, change: Callable[[Expression], Expression]) -> Over:
+def _with_over(over: OverClause, change: Callable[[Expression], Expression]) -> OverClause:
     order = tuple(replace(sort, expression=change(sort.expression)) for sort in over.order)
     return replace(over, partition=tuple(map(change, over.partition)), order=order)
 
@@ -439,10 +439,10 @@ def _call(node: Call) -> str:
     shown = f"{node.function}({'Distinct ' if node.distinct else ''}{inner})"
     if node.where is not None:
         shown += f" Filter (Where {show_expression(node.where)})"
-    return shown if node.over is None else f"{shown} Over ({_over(node.over)})"
+    return shown if node.over is None else f"{shown} Over ({_show_over(node.over)})"
 
 
-def _over(over: Over) -> str:
+def _show_over(over: OverClause) -> str:
     parts = []
     if over.partition:
         parts.append("Partition By " + ", ".join(map(show_expression, over.partition)))
@@ -481,7 +481,7 @@ def _item(item: Item | Every) -> str:
 
 def _table(table: Table | Joined) -> str:
     if isinstance(table, Joined):
-        return _joined(table)
+        return _show_join(table)
     alias = f" As {show_name(table.alias)}" if table.alias != table.stream else ""
     if table.window.column:
         return _window_call(table) + alias
@@ -502,7 +502,7 @@ def _window_call(table: Table) -> str:
     return f"Table({window.word}(Table {stream}{part}, Descriptor({times}){durations}))"
 
 
-def _joined(joined: Joined) -> str:
+def _show_join(joined: Joined) -> str:
     words = f"{_table(joined.left)} {joined.kind.capitalize()} Join {_table(joined.right)}"
     if joined.using:
         return f"{words} Using ({', '.join(map(show_name, joined.using))})"

@@ -38,7 +38,7 @@ from levada.language.cql.ast import (
     Nested,
     Operation,
     Operator,
-    Over,
+    OverClause,
     Schema,
     Script,
     Select,
@@ -283,15 +283,15 @@ class _Build(lark.Transformer[Token, Any]):
         return parts[-1]
 
     def inner_join(self, meta: Meta, parts: list[Any]) -> Joined:
-        return self._joined("inner", parts, meta)
+        return self._join_tables("inner", parts, meta)
 
     def outer_join(self, meta: Meta, parts: list[Any]) -> Joined:
-        return self._joined(str(parts[1]).lower(), parts, meta)
+        return self._join_tables(str(parts[1]).lower(), parts, meta)
 
     def cross_join(self, meta: Meta, parts: list[Any]) -> Joined:
         return Joined("cross", parts[0], parts[-1], span=_at(meta))
 
-    def _joined(self, kind: str, parts: list[Any], meta: Meta) -> Joined:
+    def _join_tables(self, kind: str, parts: list[Any], meta: Meta) -> Joined:
         left, *_, right, (on, using) = parts
         return Joined(kind, left, right, on, using, _at(meta))
 
@@ -415,16 +415,16 @@ class _Build(lark.Transformer[Token, Any]):
         return tuple(parts)
 
     def rollup(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
-        given = parts[1:]
-        ends = range(len(given), -1, -1)
-        return [tuple(each for one in given[:end] for each in one) for end in ends]
+        columns = parts[1:]
+        ends = range(len(columns), -1, -1)
+        return [tuple(each for one in columns[:end] for each in one) for end in ends]
 
     def cube(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
-        given = parts[1:]
-        if len(given) > _MOST_IN_CUBE:
+        columns = parts[1:]
+        if len(columns) > _MOST_IN_CUBE:
             message = f"Cube takes {_MOST_IN_CUBE} expressions at most."
             raise QuerySyntaxError(message, span=_at(meta), text=self.text)
-        chosen = (c for n in range(len(given), -1, -1) for c in combinations(given, n))
+        chosen = (c for n in range(len(columns), -1, -1) for c in combinations(columns, n))
         return [tuple(each for one in sets for each in one) for sets in chosen]
 
     def grouping_sets(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
@@ -556,10 +556,10 @@ class _Build(lark.Transformer[Token, Any]):
     def filter(self, meta: Meta, parts: list[Any]) -> Expression:
         return parts[2]  # type: ignore[no-any-return]
 
-    def over(self, meta: Meta, parts: list[Any]) -> Over:
+    def over_clause(self, meta: Meta, parts: list[Any]) -> OverClause:
         frame, order = parts[-1], parts[-2]
         partition = tuple(p for p in parts[:-2] if p is not None and not isinstance(p, Token))
-        return Over(partition, order or (), frame)
+        return OverClause(partition, order or (), frame)
 
     def frame_from(self, meta: Meta, parts: list[Any]) -> tuple[str, int | None, int | None]:
         return self._frame(parts, parts[-1], (1, 0))

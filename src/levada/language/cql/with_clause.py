@@ -61,8 +61,8 @@ def _table_count(node: object, known: dict[int, int]) -> int:
 def named_columns(query: Statement, names: Sequence[str], name: str) -> Statement:
     """Returns a query whose columns have these names. Raises ``QuerySyntaxError``."""
     body = query.body
-    given = body.items if isinstance(body, Select) else ()
-    items = [item for item in given if isinstance(item, Item)]
+    select_items = body.items if isinstance(body, Select) else ()
+    items = [item for item in select_items if isinstance(item, Item)]
     if not isinstance(body, Select) or len(items) < len(body.items):
         message = f"The columns of {name} cannot be named here."
         hint = "Name them in its Select: Select x As a."

@@ -320,12 +320,12 @@ def _numeric(function: Function, columns: Sequence[Column]) -> Column:
     mantissas = [np.broadcast_to(column.values()[2], n) for column in columns]
     if function in _FLOATS:
         with np.errstate(all="ignore"):
-            found = _FLOATS[function](*values)
+            results = _FLOATS[function](*values)
         if function is _F.LN:
-            bound = bound & (~np.isnan(found) | (values[0] > 0))
+            bound = bound & (~np.isnan(results) | (values[0] > 0))
         elif function is _F.VARIANCE:  # of no number, or of one in a sample, there is none
             bound = bound & (values[1] > values[0])
-        _put_floats(result, bound, found)
+        _put_floats(result, bound, results)
         return result.column()
     whole = np.flatnonzero(bound & integers)
     if len(whole):
@@ -334,9 +334,9 @@ def _numeric(function: Function, columns: Sequence[Column]) -> Column:
     if len(rest):
         some = [v[rest] for v in values]
         with np.errstate(all="ignore"):
-            found = np.fmod(*some) if function is _F.REMAINDER else _rounded(*some)
+            results = np.fmod(*some) if function is _F.REMAINDER else _round_half_up(*some)
         fits = some[1] != 0 if function is _F.REMAINDER else np.ones(len(rest), np.bool_)
-        result.put(rest[fits], Kind.DOUBLE, dbl=found[fits] + 0.0)
+        result.put(rest[fits], Kind.DOUBLE, dbl=results[fits] + 0.0)
     return result.column()
 
 
@@ -388,22 +388,22 @@ def _rounded_integer(value: int, digits: int) -> int:
     return size if value >= 0 else -size
 
 
-def _rounded(values: Doubles, digits: Doubles) -> Doubles:
+def _round_half_up(values: Doubles, digits: Doubles) -> Doubles:
     """Rounds the shortest decimal form of each double, a half away from zero, as Spark does."""
     places = np.clip(digits, -_DIGITS, _DIGITS)
     power = 10.0 ** np.abs(places)
     scaled = np.where(places >= 0, values * power, values / power)
     size = np.abs(scaled)
     near = np.floor(size + 0.5)
-    found = np.copysign(np.where(places >= 0, near / power, near * power), values)
+    results = np.copysign(np.where(places >= 0, near / power, near * power), values)
     # beyond 2^52 a double has no half, and near a half its product is not exact
     odd = np.abs(size - np.floor(size) - 0.5) < 1e-6 * np.maximum(size, 1.0)
     odd = (odd | (size >= 2.0**52) | ~np.isfinite(size) | (power > 1e22)) & np.isfinite(values)
     for i in np.flatnonzero(odd):
-        found[i] = _rounded_exactly(float(values[i]), int(places[i]))
-    return np.where(np.isfinite(values), found, values)
+        results[i] = _round_exactly(float(values[i]), int(places[i]))
+    return np.where(np.isfinite(values), results, values)
 
 
-def _rounded_exactly(value: float, digits: int) -> float:
+def _round_exactly(value: float, digits: int) -> float:
     context = Context(prec=1200, rounding=ROUND_HALF_UP)
     return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), context=context))

@@ -63,7 +63,7 @@ def number(node: PlanNode[s.RNumber], inputs: Inputs, env: OperatorContext) -> F
     if frame is None or not frame.n:
         return frame
     keys = _sort_values(node, frame, env.pool)
-    ranked = _ranked(node, frame, env.pool, keys)
+    ranked = _rank_rows(node, frame, env.pool, keys)
     codes = group(*with_report(key_of(frame, step.partition), frame))[0][ranked]
     by_partition = np.argsort(codes, kind="stable")
     ordered, codes = ranked[by_partition], codes[by_partition]
@@ -95,7 +95,7 @@ def _numbers_of_ties(places: Longs, starts: Bools, differs: Bools, *, dense: boo
 
 
 def _order_frame(node: PlanNode[s.ROrder], frame: Frame, pool: TermLookup) -> Frame:
-    ranked = _ranked(node, frame, pool, _sort_values(node, frame, pool))
+    ranked = _rank_rows(node, frame, pool, _sort_values(node, frame, pool))
     op, r = frame["op"][ranked], frame["r"][ranked]
     return frame.take(ranked[np.lexsort((np.arange(frame.n), r, op))])
 
@@ -107,15 +107,15 @@ def _sort_values(
     return [broadcast(evaluate(e, values_scope), frame.n) for e, _ in node.step.keys]
 
 
-def _ranked(
+def _rank_rows(
     node: PlanNode[s.ROrder] | PlanNode[s.RNumber],
     frame: Frame,
     pool: TermLookup,
     keys: Sequence[Column],
 ) -> npt.NDArray[np.int64]:
     """Returns all rows in the order of the keys, ties by the terms' texts."""
-    own = node.step.slot if isinstance(node.step, s.RNumber) else -1  # has no value yet
-    slots = [i for i in range(len(node.layout.slots)) if i != own]
+    number_slot = node.step.slot if isinstance(node.step, s.RNumber) else -1  # has no value yet
+    slots = [i for i in range(len(node.layout.slots)) if i != number_slot]
     texts = [column(frame, i, pool).texts() for i in slots]
     if not keys:
         return _by_text(texts, frame.n)

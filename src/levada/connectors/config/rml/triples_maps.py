@@ -224,8 +224,8 @@ class _Reader:
         for value in graph.values(node, "joinCondition"):
             condition = self._node(value, "joinCondition")
             graph.check(condition, "A join condition", _CONDITION)
-            child = self._joined(condition, "child")
-            conditions.append((child, other._joined(condition, "parent")))
+            child = self._join_text(condition, "child")
+            conditions.append((child, other._join_text(condition, "parent")))
         if not conditions and other.source != self.source:
             raise graph.fault(
                 f"the join of {self.name} with {other.name} has no rml:joinCondition, and their "
@@ -234,7 +234,7 @@ class _Reader:
             )
         return Join(terms, str(parent), tuple(conditions))
 
-    def _joined(self, condition: Node, side: str) -> Parts:
+    def _join_text(self, condition: Node, side: str) -> Parts:
         """Returns the text that a join compares."""
         short = self.graph.single(condition, "A join condition", side)
         node = self.graph.single(condition, "A join condition", f"{side}Map")

@@ -89,7 +89,7 @@ class FileMapper:
                 self._rows[source] = rows
         for each in self.maps:
             for join in each.joins:
-                yield from self._joined(each, join)
+                yield from self._join_lines(each, join)
 
     def _row_lines(
         self, source: LogicalSource, rows: RawRows, triples: tuple[tuple[Term, ...], ...]
@@ -106,7 +106,7 @@ class FileMapper:
             self.report.add(len(faults), shown)
             yield joined_view(texts)
 
-    def _joined(self, child: TriplesMap, join: Join) -> Iterator[memoryview]:
+    def _join_lines(self, child: TriplesMap, join: Join) -> Iterator[memoryview]:
         """Yields the lines of a join."""
         parent = self._by_name[join.parent]
         children, parents = zip(*join.conditions, strict=True)

@@ -40,7 +40,7 @@ def read_file(source: LogicalSource, path: Path) -> Bytes:
     unpacked or decoded.
     """
     try:
-        data = _unpacked(path, _compression(source, path))
+        data = _unpack(path, _compression(source, path))
     except OSError as error:
         raise SourceError(f"The file {path} cannot be read: {error.strerror or error}.") from error
     except (*_DAMAGED, RuntimeError, NotImplementedError) as error:
@@ -60,19 +60,19 @@ def _compression(source: LogicalSource, path: Path) -> str:
     return source.compression or by_name
 
 
-def _unpacked(path: Path, compression: str) -> bytes:
+def _unpack(path: Path, compression: str) -> bytes:
     match compression:
         case "none":
-            return _bounded(path.open("rb"), path)
+            return _read_bounded(path.open("rb"), path)
         case "gzip":
-            return _bounded(cast(IO[bytes], gzip.open(path, "rb")), path)
+            return _read_bounded(cast(IO[bytes], gzip.open(path, "rb")), path)
         case "zstd":
             packed = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-            return _bounded(io.BufferedReader(cast(io.RawIOBase, packed)), path)
+            return _read_bounded(io.BufferedReader(cast(io.RawIOBase, packed)), path)
         case "zip":
             with zipfile.ZipFile(path) as archive:
                 names = [each.filename for each in archive.infolist() if not each.is_dir()]
-                return _bounded(archive.open(_only(names, path)), path)
+                return _read_bounded(archive.open(_only(names, path)), path)
         case _:
             mode = "r:gz" if compression == "targz" else "r:xz"
             with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
@@ -80,7 +80,7 @@ def _unpacked(path: Path, compression: str) -> bytes:
                 name = _only([each.name for each in files], path)
                 member = archive.extractfile(name)
                 assert member is not None, "a file has a content"
-                return _bounded(member, path)
+                return _read_bounded(member, path)
 
 
 def _only(names: Sequence[str], path: Path) -> str:
@@ -89,7 +89,7 @@ def _only(names: Sequence[str], path: Path) -> str:
     return names[0]
 
 
-def _bounded(file: IO[bytes], path: Path) -> bytes:
+def _read_bounded(file: IO[bytes], path: Path) -> bytes:
     """Reads a file of a bounded size."""
     with file:
         data = file.read(MAX_BYTES + 1)

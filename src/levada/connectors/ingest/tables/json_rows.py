@@ -68,7 +68,7 @@ def json_rows(
     nested, fault = _sound_rows(data, (start, stop), columns, iterator, digits)
     rows = _raw_rows(data, nested, single, reference, iterator)
     if typed:
-        rows.table = _typed(
+        rows.table = _read_typed(
             data, (start, stop), nested, rows.table, needed, iterator=iterator or ()
         )
     line = nested.line[rows.number]
@@ -115,7 +115,7 @@ def document_rows(
         raise _not_a_document(data[begin:].tobytes(), reference, int(fault[0]))
     rows = _raw_rows(data, nested, single, reference, iterator)
     if typed:
-        rows.table = _typed(data, lines, nested, rows.table, needed, iterator=iterator)
+        rows.table = _read_typed(data, lines, nested, rows.table, needed, iterator=iterator)
     return rows
 
 
@@ -129,7 +129,7 @@ def _digits(names: Sequence[str], exact: str | None, typed: bool) -> list[int | 
     return [0 if typed else _DOUBLE if name == exact else None for name in names]
 
 
-def _typed(
+def _read_typed(
     data: Bytes,
     lines: tuple[Longs, Longs],
     nested: NestedRows,

@@ -101,7 +101,7 @@ def row_lines(frame: pl.DataFrame, mapping: RowMapping) -> RowLines:
     checked = {term for triple in single for term in triple}
     for term in dict.fromkeys(term for triple in listed for term in triple):
         if term not in checked and _check_of(term):
-            faults += _faults(_exploded(frame, term, lists), _checked(term, columns))
+            faults += _faults(_explode_lists(frame, term, lists), _check_term(term, columns))
     joined = pl.DataFrame({str(i): series for i, series in enumerate(columns_of_texts)})
     text = joined.select(text=pl.concat_str(pl.all(), ignore_nulls=True))["text"]
     return RowLines(text, faults)
@@ -170,7 +170,7 @@ def _names_of(terms: Iterable[Term]) -> frozenset[str]:
     return frozenset(part.text for part in parts if part.how not in ("text", "base", "row"))
 
 
-def _exploded(frame: pl.DataFrame, term: Term, lists: frozenset[str]) -> pl.DataFrame:
+def _explode_lists(frame: pl.DataFrame, term: Term, lists: frozenset[str]) -> pl.DataFrame:
     """Returns the columns of a term and the row of each combination of their values."""
     names = [name for name in frame.columns if name in _names_of([term])]
     kinds = [kind_column(name) for name in names if kind_column(name) in frame.columns]
@@ -196,7 +196,7 @@ def _list_lines(
     frame: pl.DataFrame, triple: Sequence[Term], columns: frozenset[str], lists: frozenset[str]
 ) -> pl.Series:
     """Returns the lines of a triple some of whose columns are lists."""
-    rows = _combined(frame, triple, columns, lists)
+    rows = _combine_terms(frame, triple, columns, lists)
     of_rows = (
         rows.select(AT, term_line([str(i) for i in range(len(triple))]).alias("text"))
         .group_by(AT)
@@ -213,7 +213,7 @@ def term_rows(frame: pl.DataFrame, terms: Sequence[Term]) -> pl.DataFrame:
     """
     mapping = RowMapping((), (), (), (tuple(terms),), is_rml=True)
     frame, _ = _without_containers(frame, mapping)
-    return _combined(frame, terms, frozenset(frame.columns), _lists(frame))
+    return _combine_terms(frame, terms, frozenset(frame.columns), _lists(frame))
 
 
 def term_line(columns: Sequence[str]) -> pl.Expr:
@@ -221,13 +221,13 @@ def term_line(columns: Sequence[str]) -> pl.Expr:
     return _line([[pl.col(name)] for name in columns])
 
 
-def _combined(
+def _combine_terms(
     frame: pl.DataFrame, terms: Sequence[Term], columns: frozenset[str], lists: frozenset[str]
 ) -> pl.DataFrame:
     rows = pl.DataFrame({AT: np.arange(frame.height)})
     for i, term in enumerate(terms):
-        text = _checked(term, columns).text.alias(str(i))
-        texts = _exploded(frame, term, lists).select(column_of(AT), text).drop_nulls()
+        text = _check_term(term, columns).text.alias(str(i))
+        texts = _explode_lists(frame, term, lists).select(column_of(AT), text).drop_nulls()
         counts = rows[AT].value_counts(name="a").join(texts[AT].value_counts(name="b"), on=AT)
         check_size(float((counts["a"].cast(pl.Float64) * counts["b"]).sum()))
         rows = rows.join(texts, on=AT, maintain_order="left")
@@ -288,7 +288,7 @@ class _Checked:
     reason: str = ""
 
 
-def _checked(term: Term, columns: frozenset[str]) -> _Checked:
+def _check_term(term: Term, columns: frozenset[str]) -> _Checked:
     text = _term_text(term, lambda part: _pieces(part, columns))
     if (check := _check_of(term)) is None:
         return _Checked(term, text, text)
@@ -299,8 +299,8 @@ def _checked(term: Term, columns: frozenset[str]) -> _Checked:
 def _faults(table: pl.DataFrame, checked: _Checked) -> Iterator[Fault]:
     """Yields the ill-formed values of a term."""
     bad = checked.unchecked.is_not_null() & checked.text.is_null()
-    found = table.select(column_of(AT), text=checked.unchecked, bad=bad).filter(pl.col("bad"))
-    for row, text in zip(found[AT].to_list(), found["text"].to_list(), strict=True):
+    faulty = table.select(column_of(AT), text=checked.unchecked, bad=bad).filter(pl.col("bad"))
+    for row, text in zip(faulty[AT].to_list(), faulty["text"].to_list(), strict=True):
         yield Fault(row, checked.reason, text)
 
 

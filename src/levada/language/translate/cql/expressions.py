@@ -229,8 +229,8 @@ class Translator:
         if not isinstance(pattern, ast.Constant) or pattern.type is not LiteralType.STRING:
             message = "The pattern of Like is a text between quotes."
             raise self._error(message, node.span, "Write Position(part In x) > 0 for a column.")
-        given = node.operands[2] if len(node.operands) > 2 else None
-        escape = given.text if isinstance(given, ast.Constant) else "\\"
+        first_constant = node.operands[2] if len(node.operands) > 2 else None
+        escape = first_constant.text if isinstance(first_constant, ast.Constant) else "\\"
         regex = like_pattern(pattern.text, escape) if len(escape) == 1 else None
         if regex is None:
             message = "Escape is one character, which stands before another one."
@@ -304,8 +304,8 @@ class Translator:
         if name not in ("date_part", "date_trunc"):
             return args
         known = PARTS if name == "date_part" else UNITS
-        given = args[0].term if isinstance(args[0], Const) else None
-        word = given.lexical.lower() if isinstance(given, Literal) else ""
+        first_constant = args[0].term if isinstance(args[0], Const) else None
+        word = first_constant.lexical.lower() if isinstance(first_constant, Literal) else ""
         if word not in known:
             hint = near(word, known) or f"Known: {', '.join(dict.fromkeys(PARTS.values()))}."
             raise self._error(f"{word or 'This'} is no part of an instant.", node.span, hint)
@@ -315,7 +315,7 @@ class Translator:
         name = node.function.capitalize()
         if name in ("First", "Last") and len(node.arguments or ()) == 2:
             return self._at_end(node)
-        one = self._counted(node)
+        one = self._count_argument(node)
         if one is None:
             return Typed(Aggregate(AggregateFunction.COUNT, None), LiteralType.INTEGER)
         arg = self.value(one, f"the argument of {name}")
@@ -335,7 +335,7 @@ class Translator:
             self._median(double) if name == "Median" else spread(name, double), LiteralType.DOUBLE
         )
 
-    def _counted(self, node: ast.Call) -> ast.Expression | None:
+    def _count_argument(self, node: ast.Call) -> ast.Expression | None:
         """Returns the argument of an aggregate; None: all rows count."""
         name = node.function.capitalize()
         if node.arguments is None:

@@ -261,13 +261,13 @@ class Levels:
         self, select: Select, visible: int, reading: Reading, order: Sequence[Sort]
     ) -> tuple[nodes.Node, Typed, set[int]]:
         leaf = partial(self._leaf, visible=visible, reading=reading)
-        derive = _same_level if reading is Reading.WHOLE else self._derived
+        derive = _same_level if reading is Reading.WHOLE else self._derive_level
         source = From(select, leaf, derive, self.text)
         block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)
 
-    def _derived(self, rows: Rows) -> Rows:
+    def _derive_level(self, rows: Rows) -> Rows:
         """Returns rows as a level of its own, as a query in brackets is."""
         windows = tuple(sorted(rows.windows))
         below = tuple(sorted({w for i in windows for w in (i, *self.windows[i].beneath)}))

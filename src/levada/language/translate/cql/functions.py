@@ -100,7 +100,7 @@ def cast_to(kind: LiteralType, was: LiteralType, value: Expression) -> Expressio
     if kind is _STRING and was is _DOUBLE:
         return Call(_F.NUMBER_TEXT, (value,))
     if kind is _BOOLEAN and was is _STRING:
-        word = Call(_F.LCASE, (_trimmed(_F.TRIM, (value,)),))
+        word = Call(_F.LCASE, (Call(_F.TRIM, (value, text(" "))),))
         yes = Call(_F.IN, (word, *map(text, ("t", "true", "y", "yes", "1"))))
         no = Call(_F.IN, (word, *map(text, ("f", "false", "n", "no", "0"))))
         return choose(((yes, _truth(True)), (no, _truth(False))), NO_VALUE)
@@ -120,13 +120,8 @@ def _whole(function: Function) -> Callable[[Arguments], Expression]:
     return lambda args: Call(_F.ADD, (Call(function, tuple(args)), number(0)))
 
 
-def _trimmed(function: Function, args: Arguments) -> Expression:
-    characters = args[1] if len(args) > 1 else text(" ")
-    return Call(function, (args[0], characters))
-
-
 def _trim(function: Function) -> Callable[[Arguments], Expression]:
-    return lambda args: _trimmed(function, args)
+    return lambda args: Call(function, (args[0], args[1] if len(args) > 1 else text(" ")))
 
 
 def _pad(function: Function) -> Callable[[Arguments], Expression]:

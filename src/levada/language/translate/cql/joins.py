@@ -290,7 +290,7 @@ class From:
         for leaf in leaves:
             self._hide(replace(leaf, columns=replace(leaf.columns, alias=f".{len(self.leaves)}")))
 
-        def own(part: Syntax) -> Syntax:
+        def qualify(part: Syntax) -> Syntax:
             if isinstance(part, Column):
                 try:
                     ref = inner.resolve(part)
@@ -299,11 +299,11 @@ class From:
                         raise
                     return self.rewrite(part)
                 return Column(f".{first + ref.table}", ref.name, part.span)
-            return with_operands(part, own)
+            return with_operands(part, qualify)
 
         right = Region(list(range(first, len(self.leaves))))
         both: list[Syntax] = []
-        for condition in map(own, conjuncts(body.where)):
+        for condition in map(qualify, conjuncts(body.where)):
             tables = {self.scope.resolve(column).table for column in columns_in(condition)}
             (right.conditions if tables <= set(right.items) else both).append(condition)
         if node.value is None:
@@ -312,7 +312,7 @@ class From:
         if len(items) != 1:
             message = f"This query has {len(items)} columns, one is needed."
             raise QueryError(message, span=node.span, text=self.text)
-        return right, both, own(items[0].expression)
+        return right, both, qualify(items[0].expression)
 
     # -- variables --
 

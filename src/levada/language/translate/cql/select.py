@@ -34,7 +34,7 @@ from levada.language.cql.ast import (
     Item,
     LiteralType,
     Nested,
-    Over,
+    OverClause,
     Select,
     Sort,
     Table,
@@ -54,7 +54,13 @@ from levada.language.translate.cql.expressions import (
 )
 from levada.language.translate.cql.functions import NO_VALUE, cast, is_null, number
 from levada.language.translate.cql.joins import From
-from levada.language.translate.cql.over import FRAMED, NUMBERS, Window, framed, numbered
+from levada.language.translate.cql.over_windows import (
+    FRAMED,
+    NUMBERS,
+    Window,
+    frame_rows,
+    number_rows,
+)
 from levada.language.translate.cql.scope import EVENT_TIME, columns_in, output_names
 from levada.plan.logical import nodes
 
@@ -86,7 +92,7 @@ class SelectBlock:
         self.select = self._with_names(select)
         self.outputs = output_names(self.scope, self.items)
         self.order = order
-        sorts = [self._renamed(source.rewrite(sort.expression)) for sort in order]
+        sorts = [self._with_result_names(source.rewrite(sort.expression)) for sort in order]
         used = [s for sort, s in zip(order, sorts, strict=True)
                 if self._output(sort.expression) is None]  # fmt: skip
         self.names = dict(
@@ -98,7 +104,7 @@ class SelectBlock:
             self._variable,
             bool(self.select.group),
             self._refuse_nested,
-            self._over,
+            self._translate_over,
             [],
         )
         self.numbers: dict[Call, str] = {}  # the variables of functions with Over
@@ -155,9 +161,9 @@ class SelectBlock:
             node = nodes.OrderBy(node, keys)
         return nodes.Project(node, tuple(self.outputs))
 
-    def _over(self, call: Call) -> Typed:
+    def _translate_over(self, call: Call) -> Typed:
         """Translates a function with Over: a variable that the rows get above Group By."""
-        name, over = call.function.lower(), call.over or Over()
+        name, over = call.function.lower(), call.over or OverClause()
         if name not in (*NUMBERS, *FRAMED) or call.distinct or call.where is not None:
             known = ", ".join(word.capitalize() for word in (*NUMBERS, *FRAMED))
             message = f"{call.function} (..) Over (..) is not there yet in CQL."
@@ -179,7 +185,7 @@ class SelectBlock:
             return Typed(cast("double", variable), LiteralType.DOUBLE)
         return Typed(variable, argument.type)
 
-    def _check_frame(self, call: Call, over: Over, *, ordered: bool) -> None:
+    def _check_frame(self, call: Call, over: OverClause, *, ordered: bool) -> None:
         if over.frame is None:
             return
         word, low, high = over.frame
@@ -195,17 +201,17 @@ class SelectBlock:
 
     def _over_argument(self, call: Call) -> Typed | None:
         """Returns the argument of an aggregate with Over; None: it has none."""
-        name, given = call.function.lower(), call.arguments
+        name, arguments = call.function.lower(), call.arguments
         most = 0 if name in NUMBERS else 2 if name in ("lag", "lead") else 1
-        least = 0 if name in NUMBERS or (name == "count" and given is None) else 1
-        if given is None and name != "count":
-            given = ()
-        if not least <= len(given or ()) <= most:
+        least = 0 if name in NUMBERS or (name == "count" and arguments is None) else 1
+        if arguments is None and name != "count":
+            arguments = ()
+        if not least <= len(arguments or ()) <= most:
             message = f"{call.function} takes {count_text(least, 'argument')} here."
             raise QueryError(message, span=call.span, text=self.text)
-        if not given:
+        if not arguments:
             return None
-        argument = self.translator.value(given[0])
+        argument = self.translator.value(arguments[0])
         numeric = argument.type in (_INTEGER, LiteralType.DOUBLE)
         if name in ("sum", "avg") and not numeric:
             message = f"{call.function} needs numbers, this is of the type {argument.type}."
@@ -220,7 +226,7 @@ class SelectBlock:
         means: Callable[[Expression], Expression],
     ) -> nodes.Node:
         """Returns rows with the value of a function with Over."""
-        name, over = call.function.lower(), call.over or Over()
+        name, over = call.function.lower(), call.over or OverClause()
         partition = tuple(means(self.translator.value(k).expression) for k in over.partition)
         keys: list[tuple[Expression, bool]] = []
         for sort in over.order:
@@ -228,18 +234,18 @@ class SelectBlock:
         frame = self._rows_before(call) if name in ("lag", "lead") else over.frame
         window = Window(partition, tuple(keys), frame, name == "first_value")
         if name in NUMBERS:
-            return numbered(node, variable, name, window)
+            return number_rows(node, variable, name, window)
         argument = self._over_argument(call)
         value = None if argument is None else means(argument.expression)
-        return framed(node, variable, (FRAMED[name], value), window)
+        return frame_rows(node, variable, (FRAMED[name], value), window)
 
     def _rows_before(self, call: Call) -> tuple[str, int, int]:
         """Returns the frame of Lag or Lead: the one row so many rows before or after."""
-        given = (call.arguments or ())[1:]
-        if given and not (isinstance(given[0], Constant) and given[0].type is _INTEGER):
+        arguments = (call.arguments or ())[1:]
+        if arguments and not (isinstance(arguments[0], Constant) and arguments[0].type is _INTEGER):
             message = f"{call.function} goes a whole number of rows."
             raise QueryError(message, span=call.span, text=self.text)
-        rows = int(given[0].text) if given and isinstance(given[0], Constant) else 1
+        rows = int(arguments[0].text) if arguments and isinstance(arguments[0], Constant) else 1
         rows = rows if call.function.lower() == "lead" else -rows
         return "Rows", rows, rows
 
@@ -263,20 +269,22 @@ class SelectBlock:
         what they mean. A column of From comes first.
         """
         self.items = [
-            replace(item, expression=self._timed(self.source.rewrite(item.expression)))
+            replace(item, expression=self._with_event_times(self.source.rewrite(item.expression)))
             for item in self.items
         ]
-        sets = tuple(tuple(map(self._grouped, each)) for each in select.sets)
+        sets = tuple(tuple(map(self._group_key, each)) for each in select.sets)
         having = None
         if select.having is not None:
-            having = self._timed(self._renamed(self.source.rewrite(select.having)))
-        return replace(select, group=tuple(map(self._grouped, select.group)), sets=sets,
+            having = self._with_event_times(
+                self._with_result_names(self.source.rewrite(select.having))
+            )
+        return replace(select, group=tuple(map(self._group_key, select.group)), sets=sets,
                        having=having)  # fmt: skip
 
-    def _grouped(self, key: Syntax) -> Syntax:
+    def _group_key(self, key: Syntax) -> Syntax:
         if isinstance(key, Constant) and key.type is LiteralType.INTEGER:
             return self._item(key).expression
-        return self._renamed(self.source.rewrite(key))
+        return self._with_result_names(self.source.rewrite(key))
 
     def _item(self, position: Constant) -> Item:
         place = int(position.text)
@@ -286,13 +294,13 @@ class SelectBlock:
             raise QueryError(message, span=position.span, text=self.text)
         return self.items[place - 1]
 
-    def _renamed(self, node: Syntax) -> Syntax:
+    def _with_result_names(self, node: Syntax) -> Syntax:
         """Returns an expression in which names that only the result has are their expressions."""
         if isinstance(node, Column):
             if node.table is not None or self.scope.knows(node):
                 return node
             return next((i.expression for i in self.items if i.alias == node.name), node)
-        return with_operands(node, self._renamed)
+        return with_operands(node, self._with_result_names)
 
     def _refuse_nested(self, node: Nested) -> Typed:
         word = {"exists": "Exists (Select ..)", "in": "In (Select ..)"}.get(node.kind)
@@ -320,7 +328,7 @@ class SelectBlock:
             where = "Select Distinct" if self.select.distinct else "Grouping Sets"
             message = f"Order By after {where} has columns of the result only."
             raise QueryError(message, span=node.span, text=self.text)
-        return self.translator.value(self._renamed(self.source.rewrite(node))).expression
+        return self.translator.value(self._with_result_names(self.source.rewrite(node))).expression
 
     def _output(self, node: Syntax) -> int | None:
         """Returns the number of the result column that an expression of Order By names, if any."""
@@ -405,9 +413,9 @@ class SelectBlock:
             node = nodes.Number(node, place.variable, place.function, (*names, apart), keys)
         return node
 
-    def _timed(self, node: Syntax) -> Syntax:
+    def _with_event_times(self, node: Syntax) -> Syntax:
         """Returns an expression in which First and Last have the event time of their argument."""
-        node = with_operands(node, self._timed)
+        node = with_operands(node, self._with_event_times)
         if not isinstance(node, Call) or not is_aggregate(node):
             return node
         if node.function.capitalize() not in ("First", "Last") or len(node.arguments or ()) != 1:

@@ -77,10 +77,10 @@ def _without_unmeasured(keyed: Keyed, seen: OrderContext, costs: Costs) -> Order
     """Returns the environment without unmeasured sub-joins that would run before a part with a
     constant or a condition. Those of the query's own order stay.
     """
-    own = {mask_of(tree) for tree, _ in cuts_of(keyed.conjunction.tree)}
+    current = {mask_of(tree) for tree, _ in cuts_of(keyed.conjunction.tree)}
 
     def is_open(mask: int) -> bool:
-        return mask in own or not keyed.restricted & ~mask or costs.is_measured(mask)
+        return mask in current or not keyed.restricted & ~mask or costs.is_measured(mask)
 
     return OrderContext(
         lambda mask: seen.running(mask) if is_open(mask) else None,

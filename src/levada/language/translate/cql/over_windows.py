@@ -53,13 +53,13 @@ class Window:
     first: bool = False
 
 
-def numbered(node: nodes.Node, variable: str, function: str, window: Window) -> nodes.Node:
+def number_rows(node: nodes.Node, variable: str, function: str, window: Window) -> nodes.Node:
     """Returns rows with their number in the window."""
     node, names = _with_partition(node, variable, window)
     return nodes.Number(node, variable, function, names, window.keys)
 
 
-def framed(
+def frame_rows(
     node: nodes.Node,
     variable: str,
     aggregate: tuple[AggregateFunction, Expression | None],
@@ -77,15 +77,15 @@ def framed(
         rows = nodes.Extend(rows, o, window.keys[0][0])
     function, argument = aggregate
     others = rows
-    own = [r, q, *([o] if window.keys else [])]
-    for name in own:
+    columns = [r, q, *([o] if window.keys else [])]
+    for name in columns:
         others = nodes.Extend(others, f"{name}2", Var(name))
-    shown = [p, *(f"{name}2" for name in own)]
+    shown = [p, *(f"{name}2" for name in columns)]
     if argument is not None:
         others = nodes.Extend(others, f"{variable}.a", argument)
         shown.append(f"{variable}.a")
     pairs: nodes.Node = nodes.Join(
-        nodes.Project(rows, (p, *own)), nodes.Project(others, tuple(shown))
+        nodes.Project(rows, (p, *columns)), nodes.Project(others, tuple(shown))
     )
     for condition in _conditions(window, r, q, o):
         pairs = nodes.Filter(pairs, condition)

@@ -33,7 +33,7 @@ def run_kept(
     write_stream(folder, start, rows)
     checkpoint = folder / "ck"
     arguments = [
-        "run", str(folder / "warm.rq"), "--stream", f"s={folder / 's'}", "--once",
+        "run", str(folder / "warm.rq"), "--stream", f"s={folder / 's'}", "--close",
         "--master", "none", "--checkpoint", str(checkpoint), "--epoch-rows", "40",
         "--out", str(folder / "out"), *options,
     ]  # fmt: skip

@@ -108,10 +108,9 @@ def test_check_of_rsp_ql_shows_the_place(folder: Any, capsys: pytest.CaptureFixt
 def test_a_format_that_is_none_says_which_may_be_meant(
     folder: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", "hot.rq", "--stream", "temp=t.nt", "--format", "json"]) == 2
+    assert main(["run", "hot.rq", "--stream", "temp=t.nt", "--format", "jsonl"]) == 2
     assert capsys.readouterr().err == (
-        "levada: --format: there is no format json. ndjson has a JSON object a line, "
-        "srj a file of SPARQL's JSON results a report.\n"
+        "levada: --format: there is no format jsonl. It is called ndjson here.\n"
     )
 
 

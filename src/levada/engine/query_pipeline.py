@@ -142,7 +142,7 @@ class Prepared:
             return *slips, *(QueryWarning(axioms.message, None, axioms.hint) for axioms in unused)
         from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
 
-        return warnings_of_cql(self.asked.text)
+        return warnings_of_cql(self.asked.text, is_sql=self.asked.spoken != STREAM.name)
 
     @_stage
     def bound(self) -> a.Query:

@@ -217,6 +217,13 @@ def test_what_is_no_slip(text: str) -> None:
          [(24, "A number alone counts seconds: 90000 is P1DT1H.")]),
         ("Select k From (Select k From A [Range 1 s Slide 2 s]) [Now] As B",
          [(33, "PT1S of each PT2S are in no window: Slide is longer than Range.")]),
+        ("Select k From A [Now] Union Select k From B [Now]",
+         [(23, "Union keeps equal rows in CQL, and in SQL it does not.")]),
+        ("Select k From A [Now] Union All Select 'Except' From B [Now]", []),
+        ("Select k From A [Now] Union Distinct Select k From B [Now]", []),
+        ("Select k From A [Now] Except Select k From B [Now]",
+         [(23, "Except takes one row away for each on its right in CQL, and in SQL all equal "
+               "ones.")]),
     ],
 )  # fmt: skip
 def test_cql(text: str, found: list[tuple[int, str]]) -> None:

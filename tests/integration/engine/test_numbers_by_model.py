@@ -162,8 +162,8 @@ def test_a_near_miss_is_named() -> None:
     assert error.value.hint == "Did you mean auto?"
 
 
-def test_a_placement_for_another_number_is_refused_with_auto_too(tmp_path: Path) -> None:
-    """With a placement the number stays: nobody chooses another one under it."""
+def test_a_placement_for_another_number_is_refused(tmp_path: Path) -> None:
+    """With a placement the number stays: nothing chooses another one under it."""
     place = tmp_path / "p.json"
 
     def written(task: str) -> Path:
@@ -172,7 +172,9 @@ def test_a_placement_for_another_number_is_refused_with_auto_too(tmp_path: Path)
         return place
 
     with pytest.raises(UsageError, match=r"places the task 1\.3, and .* has 3 partitions"):
-        run(tmp_path, 4000, partitions="auto", place=written("1.3"))
-    told, _ = run(tmp_path, 4000, partitions="auto", place=written("1.2"))
+        run(tmp_path, 4000, partitions=3, place=written("1.3"))
+    with pytest.raises(UsageError, match="partitions is auto, and place says how many"):
+        run(tmp_path, 4000, partitions="auto", place=written("1.2"))
+    told, _ = run(tmp_path, 4000, partitions=3, place=written("1.2"))
     assert told[-1].epoch_costs is not None and told[-1].epoch_costs.partition_policy is not None
     assert told[-1].epoch_costs.partition_policy.policy == "placement"

@@ -32,8 +32,9 @@ def run_kept(
     (folder / "warm.rq").write_text(QUERY)
     write_stream(folder, start, rows)
     checkpoint = folder / "ck"
+    end = "--once" if "--keep-open" in options else "--close"
     arguments = [
-        "run", str(folder / "warm.rq"), "--stream", f"s={folder / 's'}", "--close",
+        "run", str(folder / "warm.rq"), "--stream", f"s={folder / 's'}", end,
         "--master", "none", "--checkpoint", str(checkpoint), "--epoch-rows", "40",
         "--out", str(folder / "out"), *options,
     ]  # fmt: skip

@@ -255,6 +255,23 @@ def _map(
         raise typer.Exit(code)
 
 
+@app.command("test", epilog="[bold]Example[/bold]\n\nlevada test cases --junit report.xml")
+def _test(
+    folder: o.CaseFolder,
+    junit: o.Junit = None,
+    *,
+    update: o.UpdateExpected = False,
+    debug: o.Debug = False,
+) -> None:
+    """Run queries over small inputs, without Spark, and compare their results with files. The exit
+    code is 1 if a case fails.
+    """
+    from levada.cli.case_folders import run_cases
+
+    if code := run_cases(folder, junit, update=update):
+        raise typer.Exit(code)
+
+
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
 def _status(
     checkpoint: o.CheckpointFolder,

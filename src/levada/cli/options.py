@@ -426,6 +426,16 @@ CheckpointFolder = Annotated[
     typer.Argument(metavar="CHECKPOINT", help="What a run had as --checkpoint.", parser=folder_of),
 ]
 TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or NDJSON file.")]
+CaseFolder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="A case, or a folder with cases below it.")
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Also write the outcomes as JUnit's XML."),
+]
+UpdateExpected = Annotated[
+    bool, typer.Option("--update", help="Write the results in place of the expected ones.")
+]
 MappingFile = Annotated[Path, typer.Argument(metavar="MAPPING", help="An RML mapping.")]
 MappingBase = Annotated[
     str,

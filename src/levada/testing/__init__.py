@@ -8,6 +8,8 @@
   SQLite. It shares only ``levada.core`` with the engine. ``same`` returns the first difference
   between two lists of reports.
 
+- ``check_case`` runs a folder of ``levada test``, and ``find_cases`` finds such folders.
+
 ``__all__`` lists the public names; the modules serve Levada's tests. Hypothesis is not needed:
 random cases are in the tests of the project.
 """
@@ -39,7 +41,9 @@ __all__ = [
     "Row",
     "Window",
     "WindowKind",
+    "check_case",
     "evaluate",
+    "find_cases",
     "run_stepped",
     "same",
 ]
@@ -53,7 +57,9 @@ _HOMES = {
     "Row": "levada.testing.reference_model",
     "Window": "levada.core.event_time",
     "WindowKind": "levada.core.event_time",
+    "check_case": "levada.cli.case_folders",
     "evaluate": "levada.testing.reference",
+    "find_cases": "levada.cli.case_folders",
     "run_stepped": "levada.testing.stepped_engine",
     "same": "levada.testing.compare",
 }

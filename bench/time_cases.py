@@ -112,7 +112,8 @@ class Changes:
 def running_sums(n: int) -> Case:
     c, values, none = Changes(n), Rows(n).values, np.empty(0, np.int64)
     base = np.zeros(len(c.starts), np.int64)
-    args = (c.starts, c.run, values.view(np.int64), Rows(n).weights, base, none, none, c.runs)
+    weights = Rows(n).weights
+    args = (c.starts, c.run, values.view(np.int64), weights, base, none, none, c.runs, False)
 
     def twin() -> Any:
         ends = (min(2 * r + 2, n) for r in range(c.runs))

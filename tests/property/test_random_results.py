@@ -22,7 +22,7 @@ from support.generators import cases, cql_cases
 from support.stepped_runs import name_sources
 
 pytestmark = pytest.mark.timeout(PATIENCE)
-SHOWN = set(Format) - {Format.CSV, Format.TSV}
+SHOWN = set(Format) - {Format.CSV, Format.TSV, Format.JSON}
 SILENT = {
     Format.NQ,
     Format.TRIG,

@@ -79,7 +79,7 @@ def command(folder: Path, root: Path, *, once: bool) -> list[str]:
     """The command line of a run; ``once``: that ends."""
     given = [f"{folder}/{name}.rq" for name in QUERIES]
     given += [x for name in (S, T) for x in ("--stream", f"{name}={folder}/{name[-1]}.nt")]
-    given += ["--once"] if once else []
+    given += ["--close"] if once else []
     given += ["--epoch", "0", "--epoch-rows", str(EPOCH_ROWS), "--master", "local[2]"]
     return [
         "-m",

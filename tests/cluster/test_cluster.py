@@ -77,7 +77,7 @@ def read(checkpoint: Path) -> int:
 
 
 def test_a_worker_dies_and_no_result_is_lost_or_doubled(folder: Path, tmp_path: Path) -> None:
-    said = start(folder, "alone", "--once", "--master", "local[2]").communicate(timeout=600)[1]
+    said = start(folder, "alone", "--close", "--master", "local[2]").communicate(timeout=600)[1]
     expected = published(folder / "alone")
     assert len(expected) == 3 * (ELEMENTS // 100 + 5), said
     (tmp_path / "cluster").mkdir()

@@ -214,7 +214,7 @@ def test_no_java_is_a_sentence(folder: Any) -> None:
             "hot.rq",
             "--stream",
             "http://e/s=s.nt",
-            "--once",
+            "--close",
         ],
         cwd=folder,
         env={
@@ -270,7 +270,7 @@ def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> Non
         r".*\n",
         said,
     ), said
-    process = start(folder, *kept, "--once")
+    process = start(folder, *kept, "--close")
     _, said = process.communicate(timeout=400)
     assert process.returncode == 0, said
     found = "".join(p.read_text() for p in (folder / "out" / "hot").iterdir())

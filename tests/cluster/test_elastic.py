@@ -138,7 +138,7 @@ class Field:
         run.send_signal(signal.SIGTERM)
         said = run.communicate(timeout=600)[1]
         assert run.returncode == 0, said
-        alone = self.start("alone", "--once", "--master", "none")
+        alone = self.start("alone", "--close", "--master", "none")
         assert alone.wait(600) == 0
         end = 10 * self.written  # windows that are open are not reported
         expected = {k: n for k, n in self.published("alone").items() if k[0] < end}

@@ -181,7 +181,7 @@ def start(folder: Path, root: Path, here: int, *more: str) -> subprocess.Popen[s
     given = [str(folder / f"{name}.rq") for name in QUERIES]
     for name in "st":
         given += ["--stream", f"http://e/{name}={folder}/{name}.nt"]
-    given += ["--static", f"{folder}/rooms.nt", "--epoch-rows", "100", "--epoch", "0", "--once"]
+    given += ["--static", f"{folder}/rooms.nt", "--epoch-rows", "100", "--epoch", "0", "--close"]
     given += ["--checkpoint", f"{root}/ck", "--out", f"{root}/out", *more]
     return subprocess.Popen(
         [sys.executable, "-m", "levada_kill", "run", *given],

@@ -117,7 +117,7 @@ def test_a_signal_ends_an_engine_whose_broker_never_answers(
     (tmp_path / "q.rq").write_text(TEXT)
     command = [
         sys.executable, "-m", "levada", "run", str(tmp_path / "q.rq"), "--master", "none",
-        "--once", "--stream",
+        "--close", "--stream",
         f"http://e/s=kafka://127.0.0.1:{proxy.port}/{source},format=nt,time=timestamp",
         "--to", f"q=kafka://127.0.0.1:{proxy.port}/{target}", "--checkpoint", str(tmp_path / "ck"),
     ]  # fmt: skip

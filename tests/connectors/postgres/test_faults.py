@@ -111,7 +111,7 @@ HOW = [
     ["run"],
     *(
         pytest.param(each.split(), marks=pytest.mark.long)
-        for each in ("run --once", "run --standby", "serve --listen 127.0.0.1:0")
+        for each in ("run --close", "run --standby", "serve --listen 127.0.0.1:0")
     ),
 ]
 
@@ -138,6 +138,6 @@ def test_a_signal_ends_an_engine_whose_server_never_answers(
         code, said = terminated(command, proxy, stdout=subprocess.DEVNULL)
         assert (code, "Traceback" in said) == (0, False), said
         assert "left to deliver by the next run" in said
-        again = [sys.executable, "-m", "levada", "run", "--once", *given]
+        again = [sys.executable, "-m", "levada", "run", "--close", *given]
         subprocess.run(again, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
     assert in_table(server, "hanging") == expected(path)

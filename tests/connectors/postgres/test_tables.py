@@ -274,7 +274,7 @@ def test_what_levada_add_gave_an_output_goes_on_after_a_kill(
         first.kill()
         assert first.wait(PATIENCE) == -signal.SIGKILL
         own.start()
-        assert subprocess.run([*command, "--once"], stdout=subprocess.DEVNULL).returncode == 0
+        assert subprocess.run([*command, "--close"], stdout=subprocess.DEVNULL).returncode == 0
         assert in_table(own, "added") == expected(path)
     finally:
         own.close()
@@ -353,7 +353,7 @@ def test_a_run_that_waits_for_a_server_ends_by_a_signal(
     query.write_text(SUMS)
     command = [
         sys.executable, "-m", "levada", "run", str(query), "--stream", f"http://e/s={path}",
-        "--once", "--master", "none", "--checkpoint", str(tmp_path / "ck"), "--to",
+        "--close", "--master", "none", "--checkpoint", str(tmp_path / "ck"), "--to",
     ]  # fmt: skip
     for target in (f"{server.url},table=late,password={password}", "kafka://127.0.0.1:9/t"):
         server.stop()

@@ -139,7 +139,7 @@ def test_a_run_without_query_files_goes_on_with_what_was_added(
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=PATIENCE)
     feed(folder, 12)
-    again = ["run", "--stream", "s=s", "--master", "none", "--once", "--checkpoint"]
+    again = ["run", "--stream", "s=s", "--master", "none", "--close", "--checkpoint"]
     capsys.readouterr()
     assert main([*again, "ck", "--format", "csv"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]

@@ -50,7 +50,7 @@ def test_a_store_that_never_answers(tmp_path: Path, server: Moto, request_kind: 
     port = int(server.url.rpartition(":")[2])
     checkpoint = f"s3://{BUCKET}/{uuid.uuid4()}"  # a later test may have the same folder
     command = [
-        sys.executable, "-m", "levada", "run", "sum.rq", "--stream", f"{S}=s.nt", "--once",
+        sys.executable, "-m", "levada", "run", "sum.rq", "--stream", f"{S}=s.nt", "--close",
         "--master", "none", "--epoch-rows", "5", "--epoch", "0", "--no-progress",
     ]  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_a_stopped_engine_is_taken_over_and_says_so_when_it_wakes(folder: Path) 
     standby = None
     try:
         until(lambda: any(int(p.name) >= 2 for p in folder.glob("ck/manifests/[0-9]*")), active)
-        standby = start(folder, "--once", "--standby", "--lease", "3s")
+        standby = start(folder, "--close", "--standby", "--lease", "3s")
         until(lambda: read_standbys(folder / "ck"), active, standby)
         status = read_status(folder / "ck")
         assert status.active_driver is not None

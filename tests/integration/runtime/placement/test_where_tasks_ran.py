@@ -204,7 +204,7 @@ def test_a_run_that_has_not_counted_says_so(
 ) -> None:
     (tmp_path / "s.nt").write_text('<http://e/a> <http://e/p> "1" 10 .\n')
     (tmp_path / "q.rq").write_text(QUERY)
-    given = ["run", f"{tmp_path}/q.rq", "--stream", f"s={tmp_path}/s.nt", "--once"]
+    given = ["run", f"{tmp_path}/q.rq", "--stream", f"s={tmp_path}/s.nt", "--close"]
     more = ["--master", "none", "--checkpoint", f"{tmp_path}/ck", "--out", f"{tmp_path}/out"]
     assert main([*given, *more]) == 0
     capsys.readouterr()

@@ -44,8 +44,9 @@ def test_a_header_with_such_characters_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_reason_has_no_character_that_a_terminal_obeys(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # the dead letters are written there
     (tmp_path / "q.rq").write_text(QUERY)
     (folder := tmp_path / "s").mkdir()
     triple = '<http://e/a> <http://e/p> "1"'

@@ -188,6 +188,12 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         "",
     ),
     (
+        "Select a.s From {A a} Except All "
+        "Select b.s From {A b} Where b.k Not In (Select c.k From {A c} Where c.v > 0)",
+        {"s": STR},
+        "",
+    ),
+    (
         "Select k From {A a} Where k Not In (Select b.k From {B b} Where b.s = 'ab')",
         {"k": INT},
         "",

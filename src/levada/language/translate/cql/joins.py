@@ -242,7 +242,7 @@ class From:
         """Adds a query within an expression as a table that no other name reaches."""
         number = len(self.leaves)
         spec = WindowSpec(WindowWord.NONE, span=node.span)
-        self._hide(self._leaf(Table("", spec, f".{number}", node.query, node.span)))
+        self._hide(self._leaf(Table("", spec, f".sub{number}", node.query, node.span)))
         return number
 
     def _hide(self, leaf: Leaf) -> None:
@@ -288,7 +288,9 @@ class From:
         inner = Scope([leaf.columns for leaf in leaves], self.text)
         first = len(self.leaves)
         for leaf in leaves:
-            self._hide(replace(leaf, columns=replace(leaf.columns, alias=f".{len(self.leaves)}")))
+            self._hide(
+                replace(leaf, columns=replace(leaf.columns, alias=f".sub{len(self.leaves)}"))
+            )
 
         def qualify(part: Syntax) -> Syntax:
             if isinstance(part, Column):
@@ -298,7 +300,7 @@ class From:
                     if part.table in inner.aliases or not self.scope.knows(part):
                         raise
                     return self.rewrite(part)
-                return Column(f".{first + ref.table}", ref.name, part.span)
+                return Column(f".sub{first + ref.table}", ref.name, part.span)
             return with_operands(part, qualify)
 
         right = Region(list(range(first, len(self.leaves))))

@@ -61,6 +61,9 @@ _FORBIDDEN = ("permission denied", "accessdenied", "invalidaccesskeyid", "signat
 _NO_BUCKET = "nosuchbucket"
 _TRANSIENT = ("generic s3 error", "error performing", "timed out", "connection")
 
+# faults of Levada: waiting for the table would hide them
+_FAULTS_OF_CODE = (AssertionError, AttributeError, LookupError, NameError, TypeError)
+
 
 @dataclass
 class DeltaTarget:
@@ -361,7 +364,9 @@ class DeltaTarget:
             if not self._begun or type(error) is not SinkError:
                 raise
             raise TargetAwayError(error.message, hint=error.hint) from error
-        except Exception as error:
+        except _FAULTS_OF_CODE:
+            raise
+        except Exception as error:  # deltalake raises plain exceptions, too
             raise self._translate(error) from error
 
     def _translate(self, error: Exception) -> SinkError:

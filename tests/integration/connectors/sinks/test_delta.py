@@ -267,26 +267,15 @@ def test_wrong_options_are_refused_before_anything_runs(
     assert not (tmp_path / "x").exists()
 
 
-def test_a_place_that_cannot_be_written_is_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "warm.rq").write_text(QUERY)
-    write_stream(tmp_path, 0, 30)
-    (tmp_path / "file").write_text("")
-    arguments = ["run", str(tmp_path / "warm.rq"), "--stream", f"s={tmp_path / 's'}", "--once"]
-    arguments += ["--master", "none", "--checkpoint", str(tmp_path / "ck")]
+def test_a_full_disk_is_a_sentence_and_a_fault_of_the_code_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         Destination("delta://").target("q", "")
-    full = DeltaTarget_error(tmp_path)
-    assert "is full. Free some space" in str(full)
-
-
-def DeltaTarget_error(folder: Path) -> SinkError:  # noqa: N802
-    """The error of a full disk."""
-    target: Any = Destination(f"delta://{folder / 'full'}").target("q", "id")
+    target: Any = Destination(f"delta://{tmp_path / 'full'}").target("q", "id")
     text = "Generic LocalFileSystem error: No space left on device (os error 28)"
-    error: SinkError = target._translate(OSError(text))
-    return error
+    with pytest.raises(SinkError, match=r"is full\. "), target._translated_errors():
+        raise OSError(text)
+    with pytest.raises(KeyError), target._translated_errors():
+        raise KeyError("a column that the code forgot")
 
 
 def test_values_of_another_type_wait_and_other_outputs_go_on(tmp_path: Path) -> None:

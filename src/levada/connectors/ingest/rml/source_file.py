@@ -44,6 +44,7 @@ def read_file(source: LogicalSource, path: Path) -> Bytes:
     except OSError as error:
         raise SourceError(f"The file {path} cannot be read: {error.strerror or error}.") from error
     except (*_DAMAGED, RuntimeError, NotImplementedError) as error:
+        # zipfile raises these for members with a password, or packed in a way that it lacks
         raise SourceError(f"The file {path} cannot be unpacked: {error}.") from error
     if source.encoding != "utf-8":
         try:

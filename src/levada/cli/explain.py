@@ -24,6 +24,7 @@ from levada.cli.app.app_file import App
 from levada.cli.app.prepare_queries import known_to, prepare_app, queries_of
 from levada.core.count_text import count_text
 from levada.core.rdf_terms import Term
+from levada.core.shorten_outline import SHOWN_NAMES
 from levada.engine.name_resolution import NameScope, makers_read, order_by_makers
 from levada.engine.placement.planning_options import default_sharing
 from levada.engine.query_pipeline import Prepared, prepare, share
@@ -55,16 +56,18 @@ from levada.runtime.executor import cores
 _TERMS = get_args(Term)
 
 
-def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Iterator[str]:
-    """Yields a text for each query at a stage, or one text of the shared topology. Raises
-    ``UsageError`` and ``QueryError``.
+def explain(
+    app: App, names: Sequence[str], stage: str, *, as_json: bool, whole: bool = True
+) -> Iterator[str]:
+    """Yields a text for each query at a stage, or one text of the shared topology. Not ``whole``:
+    a topology of more than 8 queries has 20 lines. Raises ``UsageError`` and ``QueryError``.
     """
     known_names = [query.name for query in app.queries]
     for name in names:
         if name not in known_names:
             raise UsageError(f"There is no query {name}.", hint=near(name, known_names))
     if stage == "topology":
-        yield _topology(app, names, as_json=as_json)
+        yield _topology(app, names, as_json=as_json, whole=whole)
         return
     forms = _forms(app) if stage == "physical" else ()
     for query in _prepare_queries(app, stage):
@@ -76,8 +79,10 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
 
-def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
-    """Returns the text of a topology that was written as JSON. Raises ``UsageError``."""
+def explain_document(path: Path, stage: str, *, as_json: bool, whole: bool = True) -> str:
+    """Returns the text of a topology that was written as JSON. Not ``whole``: of more than 8
+    queries in 20 lines. Raises ``UsageError``.
+    """
     if stage not in ("physical", "topology"):  # physical is the default of --stage
         raise UsageError(
             f"{path} is a topology, and has no other stage: not {stage}.",
@@ -86,12 +91,16 @@ def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
     document = read_document(path)
     if as_json:
         return _json(document.source)
-    return show_parts(document.nodes, document.edges, document.tasks, len(document.queries))
+    queries = len(document.queries)
+    whole = whole or queries <= SHOWN_NAMES
+    return show_parts(document.nodes, document.edges, document.tasks, queries, whole=whole)
 
 
-def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
-    """Returns which operators these queries share in a mode, and why they do not share more. Raises
-    ``UsageError``.
+def explain_sharing(
+    app: App, names: Sequence[str], mode: str, *, as_json: bool, whole: bool = True
+) -> str:
+    """Returns which operators these queries share in a mode, and why they do not share more. Not
+    ``whole``: of more than 8 queries in 20 lines. Raises ``UsageError``.
     """
     queries, topology = _share_queries(app, names, sharing_of(mode))
     roots = {name: query.physical.root for name, query in queries.items()}
@@ -100,20 +109,20 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
         topology, roots, {n: end for n, o in options.items() if (end := describe_end(o))}
     )
     if not as_json:
-        return show_sharing(shared)
+        return show_sharing(shared, whole=whole or len(queries) <= SHOWN_NAMES)
     return _json({"stage": "sharing", **tree(shared)})
 
 
-def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
-    """Returns which operators the queries on a checkpoint share, with measured figures. Raises
-    ``CheckpointError``.
+def explain_shared(checkpoint: Path, *, as_json: bool, whole: bool = True) -> str:
+    """Returns which operators the queries on a checkpoint share, with measured figures. Not
+    ``whole``: of more than 8 queries in 20 lines. Raises ``CheckpointError``.
     """
     # imported here: other stages do not load the data path
     from levada.engine.status.sharing_report import read_sharing_report, show_run
 
     run = read_sharing_report(checkpoint)
     if not as_json:
-        return show_run(run)
+        return show_run(run, whole=whole or run.queries <= SHOWN_NAMES)
     return _json({"stage": "shared", **msgspec.to_builtins(run)})
 
 
@@ -232,14 +241,14 @@ def _share_queries(
     return chosen_queries, share(chosen_queries.values(), known, mode)
 
 
-def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
+def _topology(app: App, names: Sequence[str], *, as_json: bool, whole: bool) -> str:
     """Returns the topology of these queries and of those that make their streams, as text or
     JSON.
     """
     queries, topology = _share_queries(app, names)
     partitions = cores(app.options.master or "local[*]")
     if not as_json:
-        return show_topology(topology, partitions)
+        return show_topology(topology, partitions, whole=whole or len(queries) <= SHOWN_NAMES)
     return _json(
         {
             "queries": list(queries),

@@ -155,6 +155,7 @@ def _explain(
     placement: w.PlacementOf = None,
     shared: w.SharedOf = None,
     picture: w.Picture = None,
+    whole: o.AllLines = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Show queries as syntax trees, algebra or operators, or the topology that they share.
@@ -175,24 +176,24 @@ def _explain(
         print(explain_placement(placement, as_json=as_json, picture=picture))
         return
     if shared is not None:
-        print(explain_shared(shared, as_json=as_json))
+        print(explain_shared(shared, as_json=as_json, whole=whole))
         return
     if picture is not None:
         raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")
     if not (sharing or steps) and (document := document_of(arguments)) is not None:
-        print(explain_document(document, stage, as_json=as_json))
+        print(explain_document(document, stage, as_json=as_json, whole=whole))
         return
     arguments = replace(arguments, options={**arguments.options, "join": join})
-    whole, names = choose_queries(arguments)
+    chosen, names = choose_queries(arguments)
     if sharing:
-        print(explain_sharing(whole, names, sharing, as_json=as_json))
+        print(explain_sharing(chosen, names, sharing, as_json=as_json, whole=whole))
         return
     if steps:
         for name in names:
-            shown = explain(whole, [name], "optimized", as_json=False)
+            shown = explain(chosen, [name], "optimized", as_json=False)
             print(explain_steps(partial(next, shown), as_json=as_json))
         return
-    for text in explain(whole, names, stage, as_json=as_json):
+    for text in explain(chosen, names, stage, as_json=as_json, whole=whole):
         print(text)
 
 

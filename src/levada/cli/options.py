@@ -421,6 +421,10 @@ Steps = Annotated[
     bool, typer.Option("--steps", help="Show each rule of the optimizer, its time and its result.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AllLines = Annotated[
+    bool,
+    typer.Option("--all", help="All lines; of more than 8 queries 20 lines are shown otherwise."),
+]
 CheckpointFolder = Annotated[
     Path,
     typer.Argument(metavar="CHECKPOINT", help="What a run had as --checkpoint.", parser=folder_of),

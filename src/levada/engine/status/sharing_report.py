@@ -1,5 +1,6 @@
 """The shared work of a checkpoint's queries with its measurements, for ``explain --shared``.
 
+    queries      how many of their operators they share, and with how many others
     operators    of several queries: rows for each element of the streams and CPU, as measured; the
                  savings against separate operators; for a relaxed join a lower bound, less its
                  vain pairs (below 0: it costs)
@@ -22,6 +23,7 @@ from levada.checkpoint.checkpoint_folder import catalog_of, newest_manifest
 from levada.core.checkpoint_files import facts_of
 from levada.core.count_text import count_text
 from levada.core.frozen import frozen
+from levada.core.shorten_outline import SHOWN_NAMES, name_list, shorten_outline
 from levada.engine.status.sharing_status import RelaxedStatus, relaxed_joins
 from levada.errors import CheckpointError
 from levada.plan.migration.migration import show_switches
@@ -31,13 +33,11 @@ from levada.plan.sharing.explain_arrangements import (
     list_arrangements,
     show_arrangements,
 )
+from levada.plan.sharing.explain_sharing import QueryShare, count_shares, show_shares
 from levada.plan.sharing.unprofitable_joins import wasted_work_ratio
 from levada.plan.topology.print_topology import describe
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
-
-NAMED = 8
-"""Queries of an operator that the text names."""
 
 
 @frozen
@@ -66,6 +66,7 @@ class SharingReport:
     queries: int
     operators: int
     unshared_operators: int
+    shares: dict[str, QueryShare]
     shared_operators: tuple[Operator, ...]
     relaxed_joins: tuple[RelaxedStatus, ...]
     regions: dict[str, Site]
@@ -90,6 +91,7 @@ def read_sharing_report(root: Path) -> SharingReport:
         len(topology.queries),
         sum(len(node.members) for node in nodes),
         sum(len(member.queries) for node in nodes for member in node.members),
+        count_shares(member.queries for node in nodes for member in node.members),
         tuple(_shared_operators(topology, parts, last.relaxed_joins)),
         tuple(relaxed_joins(last.relaxed_joins)),
         kept.sites,
@@ -131,19 +133,34 @@ def _shared_operators(
             )
 
 
-def show_run(report: SharingReport) -> str:
-    """Returns the report as text."""
+def show_run(report: SharingReport, *, whole: bool = True) -> str:
+    """Returns the report as text. Not ``whole``: in 20 lines."""
     queries = count_text(report.queries, "query", "queries")
     operators = count_text(report.operators, "operator")
     head = f"{queries} after epoch {report.epoch:,}: {operators}"
-    return "\n".join([f"{head}; apart they would be {report.unshared_operators}", *_lines(report)])
+    lines = [
+        f"{head} in place of {report.unshared_operators:,}{_saved_text(report)}",
+        *_lines(report),
+    ]
+    return "\n".join(lines if whole else shorten_outline(lines))
+
+
+def _saved_text(report: SharingReport) -> str:
+    """Returns what the shared operators save for each element of the streams, as measured."""
+    measured = [one for one in report.shared_operators if one.saved_cpu_us_per_element is not None]
+    if not measured:
+        return ""
+    us = sum(one.saved_cpu_us_per_element or 0 for one in measured)
+    rows = sum(one.saved_rows_per_element or 0 for one in measured)
+    return f"; sharing saves {us:,.2f} us of CPU and {rows:,.2f} rows an element"
 
 
 def _lines(report: SharingReport) -> Iterator[str]:
+    yield from show_shares(report.shares, SHOWN_NAMES)
     yield from ("shared",) if report.shared_operators else ()
     for one in report.shared_operators:
         operator = f"{one.operator}: {one.members} for {one.unshared_members}{_measured_text(one)}"
-        yield f"  {operator}: {_names_text(one)}"
+        yield f"  {operator}: {name_list(one.queries)}"
     yield from ("relaxed, of late",) if report.relaxed_joins else ()
     for join in report.relaxed_joins:
         yield (
@@ -179,11 +196,6 @@ def _measured_text(one: Operator) -> str:
         f"; {one.rows_per_element:,.2f} rows and {one.cpu_us_per_element:,.2f} us an element, "
         f"saves {one.saved_rows_per_element:,.2f} rows and {one.saved_cpu_us_per_element:,.2f} us"
     )
-
-
-def _names_text(one: Operator) -> str:
-    more = len(one.queries) - NAMED
-    return ", ".join(one.queries[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _region_text(site: Site) -> str:

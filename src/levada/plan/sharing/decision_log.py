@@ -17,6 +17,8 @@ from levada.plan.sharing.pending_queries import Order
 from levada.plan.sharing.regions.operator_sites import Chosen
 
 MAX_ENTRIES = 200
+HIDDEN = "\0"
+"""The beginning of names of queries that stand in for others while these are planned."""
 
 
 class Site(msgspec.Struct):
@@ -82,6 +84,14 @@ class Journal:
         for one in considered if len(considered) > 1 else ():
             if one.chosen:
                 self.record(version, f"{query} joins {one.order}, as that adds least")
+
+    def hide(self) -> None:
+        """Drops the entries of queries that stand in for others."""
+        kept = self.kept
+        kept.log = [(version, what) for version, what in kept.log if HIDDEN not in what]
+        kept.orders = {
+            query: orders for query, orders in kept.orders.items() if HIDDEN not in query
+        }
 
     def remove_query(self, query: str) -> None:
         """Drops the entries of a removed query."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from levada.core.frozen import frozen
+from levada.core.shorten_outline import name_list
 from levada.plan.execution.joins import Arrange
 from levada.plan.execution.plan import At
 from levada.plan.topology.print_topology import describe
@@ -69,10 +70,12 @@ def _leaves(topology: Topology, at: At) -> Iterator[At]:
         yield from _leaves(topology, below)
 
 
-def show_arrangements(arrangements: tuple[SharedRows, ...]) -> Iterator[str]:
-    """Yields the lines of the text form."""
+def show_arrangements(
+    arrangements: tuple[SharedRows, ...], limit: int | None = None
+) -> Iterator[str]:
+    """Yields the lines of the text form. ``limit``: of the names of queries."""
     yield from ("kept once",) if arrangements else ()
     for one in arrangements:
         yield f"  {one.operator} of {' with '.join(one.of)}"
         for name, queries in one.readers:
-            yield f"    {name}: {', '.join(queries)}"
+            yield f"    {name}: {name_list(queries, limit)}"

@@ -12,11 +12,10 @@ Cost: the pairs of different joins, for ``explain`` alone.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from levada.core.expressions import Expression, Var, show
+from levada.core.expressions import Var
 from levada.core.frozen import frozen
 from levada.core.query_model import TriplePattern
 from levada.plan.execution.joins import JoinKind, Order
@@ -25,6 +24,7 @@ from levada.plan.physical.operators import Op
 from levada.plan.sharing.parameterize import is_time_join
 from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.share_relaxed_joins import WHOLE, Block
+from levada.plan.sharing.show_condition import show_condition
 
 MAX_CANDIDATES = 3
 """The maximum number of shown candidates."""
@@ -46,7 +46,6 @@ COMPARED = {
     Order.DATE: "a comparison with a date",
     Order.LOCAL: "a comparison with a time without zone",
 }
-_NAME = re.compile(r"\?[\w.]+")
 
 
 @frozen
@@ -98,41 +97,52 @@ def _join_obstacle(op: Op) -> str:
     return PRODUCT if not is_time_join(op) else WEIGHTS
 
 
-def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
-    """Returns the joins of other queries that are nearly a query's, the nearest first."""
-    query_keys = [key for key, _ in relaxations.shareable_joins(name)]
-    ranked = []
-    for _, block in relaxations.shareable_joins(name):
-        if not block.is_join:
-            continue
-        mine = Counter(parts(block))
-        for other, (theirs, queries) in _joins_of_others(relaxations).items():
-            both = mine & theirs
-            if other not in query_keys and 2 * both.total() >= max(mine.total(), theirs.total()):
-                more, less = mine - theirs, theirs - mine
-                candidate = Candidate(queries, tuple(more.elements()), tuple(less.elements()))
-                ranked.append((more.total() + less.total(), candidate))
-    ranked.sort(key=lambda one: (one[0], one[1].queries))
-    return tuple(dict.fromkeys(one for _, one in ranked))[:MAX_CANDIDATES]
+def candidates(relaxations: Relaxations, names: Iterable[str]) -> dict[str, tuple[Candidate, ...]]:
+    """Returns for each query the joins of other queries that are nearly its, the nearest first;
+    without those that have none. A join of many queries is compared once.
+    """
+    joins = _list_joins(relaxations)
+    nearest = {key: _find_nearest(key, joins) for key in joins}
+    by_query = {}
+    for name in names:
+        keys = {key for key, block in relaxations.shareable_joins(name) if block.is_join}
+        ranked = sorted(
+            {one: None for key in keys for one in nearest[key] if one[2] not in keys},
+            key=lambda one: (one[0], one[1].queries),
+        )
+        if ranked:
+            by_query[name] = tuple(dict.fromkeys(one for _, one, _ in ranked))[:MAX_CANDIDATES]
+    return by_query
 
 
-def _joins_of_others(
-    relaxations: Relaxations,
-) -> dict[object, tuple[Counter[str], tuple[str, ...]]]:
-    """Returns the parts of each join, and its queries."""
-    joins: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
+_Joins = dict[object, tuple[Counter[str], list[str]]]
+"""The parts of each join, and its queries, by the key of the join."""
+
+
+def _list_joins(relaxations: Relaxations) -> _Joins:
+    joins: _Joins = {}
     for name in relaxations.names:
         for key, block in relaxations.shareable_joins(name):
-            if not block.is_join:
-                continue
-            part_counts, queries = joins.get(key) or (Counter(parts(block)), ())
-            joins[key] = part_counts, (*queries, name)
+            if block.is_join:
+                if key not in joins:
+                    joins[key] = Counter(parts(block)), []
+                joins[key][1].append(name)
     return joins
 
 
-def hide_names(expression: Expression) -> str:
-    """Returns an expression without the names of its variables."""
-    return _NAME.sub("?", show(expression))
+def _find_nearest(key: object, joins: _Joins) -> list[tuple[int, Candidate, object]]:
+    """Returns the joins that have at least half of a join's parts, with the number of parts that
+    only one of both has.
+    """
+    mine, _ = joins[key]
+    ranked = []
+    for other, (theirs, queries) in joins.items():
+        both = (mine & theirs).total()
+        if other != key and 2 * both >= max(mine.total(), theirs.total()):
+            more, less = mine - theirs, theirs - mine
+            candidate = Candidate(tuple(queries), tuple(more.elements()), tuple(less.elements()))
+            ranked.append((more.total() + less.total(), candidate, other))
+    return ranked
 
 
 def parts(block: Block) -> Iterator[str]:
@@ -141,7 +151,13 @@ def parts(block: Block) -> Iterator[str]:
     ranges = {test.range: test.order for test in block.tests}
     yield from (COMPARED[order] for order in ranges.values())
     yield from ("a condition on a term" for key in block.keys if not key.source)
-    yield from (hide_names(condition) for condition in block.rest)
+    cql = reads_table(block.relaxed)
+    yield from (show_condition(condition, cql=cql) for condition in block.rest)
+
+
+def reads_table(op: Op) -> bool:
+    """Whether an operator reads tables of CQL."""
+    return isinstance(op.spec, p.Scan) or any(map(reads_table, op.inputs))
 
 
 def _parts(op: Op) -> Iterator[str]:
@@ -157,9 +173,9 @@ def _parts(op: Op) -> Iterator[str]:
         case p.Scan(stream):
             yield f"{stream}"
         case p.Filter(condition):
-            yield hide_names(condition)
+            yield show_condition(condition, cql=reads_table(op))
         case p.Extend(expression):
-            yield f"BIND {hide_names(expression)}"
+            yield f"BIND {show_condition(expression, cql=reads_table(op))}"
         case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur() | p.Numbered():
             pass
         case other:

@@ -1,8 +1,11 @@
-"""The explanation of sharing, for ``explain --sharing``: operators with their users, relaxed joins,
-reasons against relaxation, nearly equal joins, GROUP BYs that aggregate rows together
-(``show_folded_rows``), and arrangements (``show_arrangements``).
+"""The explanation of sharing, for ``explain --sharing``: what each query shares, operators with
+their users, relaxed joins, reasons against relaxation, nearly equal joins, GROUP BYs that aggregate
+rows together (``show_folded_rows``), and arrangements (``show_arrangements``).
 
-    4 queries, sharing relax: 15 operators; apart they would be 23
+    4 queries, sharing relax: 15 operators in place of 23
+    queries
+      a, b: 4 of 6 operators shared, with 3 other queries
+      ..
     shared
       Match of http://e/s, (- <http://e/q> -): a, b, c, d
       Join of http://e/s, [RANGE PT4S STEP PT2S close [)]: a, b, c
@@ -14,30 +17,26 @@ reasons against relaxation, nearly equal joins, GROUP BYs that aggregate rows to
     not relaxed
       d: no other query has its join with other constants, conditions or windows
         nearly that of a, b, c: it has (- <http://e/r> *); they have (- <http://e/p> *)
-    lattice
-      http://e/s: 4 queries
-        join of (- <http://e/p> *), (- <http://e/q> -): 3
-        ..
 
-Operators are members of the topology's nodes, named as in ``print_topology``. The lattice is that
-of ``filter_tree``.
+Operators are members of the topology's nodes, named as in ``print_topology``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 import numpy as np
 
 from levada.core.count_text import count_text
-from levada.core.expressions import Expression, show
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Literal, Term
+from levada.core.shorten_outline import SHOWN_NAMES, name_list, shorten_outline
 from levada.plan.execution.joins import Order, Pick, RelaxedStream
+from levada.plan.execution.leaves import Scan
 from levada.plan.execution.plan import At, Plan
-from levada.plan.execution.shapes import Member
 from levada.plan.execution.slice_readers import Reader, readers_of
 from levada.plan.migration.migration import show_switches
 from levada.plan.physical.operators import Op
@@ -53,9 +52,12 @@ from levada.plan.sharing.explain_not_shared import (
     explain_no_join,
     has_time_join,
 )
-from levada.plan.sharing.filter_tree import Level, levels, show_levels
 from levada.plan.sharing.regions.operator_sites import Chosen
+from levada.plan.sharing.relaxed_blocks import Relaxations
+from levada.plan.sharing.share_equal_operators import Key
+from levada.plan.sharing.share_relaxed_joins import BlockDemand
 from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.sharing.show_condition import show_condition
 from levada.plan.sharing.unprofitable_joins import join_below_pick
 from levada.plan.topology.print_topology import SharedMember, describe, describe_windows
 from levada.plan.topology.topology import Topology
@@ -130,8 +132,8 @@ def _folds(
         yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept, cells)
 
 
-def show_folded_rows(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
-    """Yields the lines of the text form."""
+def show_folded_rows(folded_rows: tuple[Folded, ...], limit: int | None) -> Iterator[str]:
+    """Yields the lines of the text form. ``limit``: of the names of queries."""
     yield from ("folded once",) if folded_rows else ()
     for one in folded_rows:
         yield f"  rows of {one.operator}"
@@ -139,12 +141,12 @@ def show_folded_rows(folded_rows: tuple[Folded, ...]) -> Iterator[str]:
             text = f"{', '.join(fold.functions)} in {' '.join(fold.windows)}"
             made = "cells" if fold.of_cells else "slices"
             how = f", put together from {made}" if fold.of_slices else ""
-            yield f"    {text}{how}: {', '.join(fold.queries)}"
+            yield f"    {text}{how}: {name_list(fold.queries, limit)}"
 
 
 ANY = "any"
 ALONE = "no other query has its join with other constants, conditions or windows"
-EQUAL = "its join is that of {}, with nothing different"
+EQUAL = "{} the same join, with nothing different"
 MODE = "sharing is {}"
 UNCONTAINED = "no other query's join surely has the rows of its own, nor the other way round"
 _INDEXED = {1: "term", 2: "range"}
@@ -158,7 +160,7 @@ _RANGES = {
     Order.LOCAL: " of times without zone",
 }
 ALONE_ROWS = "no other GROUP BY reads its rows under other conditions"
-EQUAL_ROWS = "the rows of its GROUP BY are those of {}, with nothing different"
+EQUAL_ROWS = "{} the same rows for a GROUP BY, with nothing different"
 OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
 
 
@@ -196,20 +198,30 @@ class Relaxed:
 
 
 @frozen
+class QueryShare:
+    """The operators of a query, how many of them it shares, and with how many ``others``."""
+
+    operators: int
+    shared: int
+    others: int
+
+
+@frozen
 class SharingSummary:
     """The explanation: the numbers of operators, shared and apart.
 
-    ``not_relaxed``: reasons by query. ``candidates``: nearly equal joins by query. ``folded``:
-    shared aggregations. ``kept``: arrangements with their readers. ``ends``: the ends of queries
-    that have one. ``lattice``: the joins that others could share, by level. ``regions``: the sites
-    of queries. ``orders``: considered join orders by query. ``switches``: the instant (ms) up to
-    which a migrating query must have reported.
+    ``shares``: what each query shares. ``not_relaxed``: reasons by query. ``candidates``: nearly
+    equal joins by query. ``folded``: shared aggregations. ``kept``: arrangements with their
+    readers. ``ends``: the ends of queries that have one. ``regions``: the sites of queries.
+    ``orders``: considered join orders by query. ``switches``: the instant (ms) up to which a
+    migrating query must have reported.
     """
 
     sharing: str
     queries: int
     operators: int
     apart: int
+    shares: dict[str, QueryShare]
     shared: tuple[Shared, ...]
     relaxed: tuple[Relaxed, ...]
     folded: tuple[Folded, ...]
@@ -220,7 +232,6 @@ class SharingSummary:
     orders: dict[str, list[ConsideredOrder]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
     kept: tuple[SharedRows, ...] = ()
-    lattice: tuple[Level, ...] = ()
 
 
 def describe_sharing(
@@ -236,33 +247,71 @@ def describe_sharing(
     relaxed = tuple(_relaxed_joins(topology))
     picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
     others = [name for name in topology.queries if name not in picking]
-    near = {name: candidates(topology.sharing.relaxations, name) for name in others}
+    near = candidates(topology.sharing.relaxations, others)
+    equal = _list_equal_joins(topology.sharing.relaxations)
     return SharingSummary(
         str(topology.sharing.mode),
         len(topology.queries),
         len(members),
         sum(len(member.queries) for _, member in members),
+        count_shares(member.queries for _, member in members),
         tuple(
             _shared_operator(name, member) for name, member in members if len(member.queries) > 1
         ),
         relaxed,
         tuple(list_folded_rows(topology)),
-        {name: _why(topology, name, roots[name]) for name in others},
-        {name: nearest for name, nearest in near.items() if nearest},
+        {name: _why(topology, name, roots[name], equal) for name in others},
+        near,
         dict(ends or {}),
         dict(topology.sharing.sites.chosen),
         dict(topology.sharing.journal.kept.orders),
         {name: switch.behind for name, switch in topology.switches.items()},
         tuple(list_arrangements(topology)),
-        levels(topology.sharing.relaxations),
     )
+
+
+def count_shares(users: Iterable[tuple[str, ...]]) -> dict[str, QueryShare]:
+    """Returns what each query shares, from the queries of each operator.
+
+    >>> count_shares([("a", "b"), ("a",)])["a"]
+    QueryShare(operators=2, shared=1, others=1)
+    """
+    groups: dict[tuple[str, ...], int] = Counter(users)
+    by_query: dict[str, list[tuple[str, ...]]] = {}
+    for group in groups:
+        for query in group:
+            by_query.setdefault(query, []).append(group)
+    unions: dict[frozenset[tuple[str, ...]], int] = {}  # alike for the queries of one kind
+    shares = {}
+    for query, each in by_query.items():
+        shared = frozenset(group for group in each if len(group) > 1)
+        if shared not in unions:
+            unions[shared] = len(set().union(*shared))
+        shares[query] = QueryShare(
+            sum(groups[group] for group in each),
+            sum(groups[group] for group in shared),
+            max(unions[shared] - 1, 0),
+        )
+    return shares
 
 
 def _shared_operator(name: str, member: SharedMember) -> Shared:
     return Shared(f"{name} {member.detail}".strip(), member.queries)
 
 
-def _why(topology: Topology, query: str, root: Op) -> str:
+_Equal = dict[tuple[Key, BlockDemand], dict[str, None]]
+"""Queries by what is the same of their joins: the key of the join, and what they want of it."""
+
+
+def _list_equal_joins(relaxations: Relaxations) -> _Equal:
+    equal: _Equal = {}
+    for name in relaxations.names:
+        for key, block in relaxations.shareable_joins(name):
+            equal.setdefault((key, block.wants), {})[name] = None
+    return equal
+
+
+def _why(topology: Topology, query: str, root: Op, equal_joins: _Equal) -> str:
     """Returns why no join of a query is relaxed."""
     if topology.sharing.mode is Sharing.CONTAINMENT and has_time_join(root):
         return UNCONTAINED
@@ -271,18 +320,15 @@ def _why(topology: Topology, query: str, root: Op) -> str:
     relaxations = topology.sharing.relaxations
     if query in relaxations.apart:
         return relaxations.apart[query]
-    query_wants = [(key, block.wants) for key, block in relaxations.shareable_joins(query)]
-    if not query_wants:
+    joins = list(relaxations.shareable_joins(query))
+    if not joins:
         return explain_no_join(root)
-    alike = [
-        name
-        for name in relaxations.names
-        if name != query
-        and any((k, b.wants) in query_wants for k, b in relaxations.shareable_joins(name))
-    ]
-    joined = any(block.is_join for _, block in relaxations.shareable_joins(query))
+    wants = [(key, block.wants) for key, block in joins]
+    others = len({name for want in wants for name in equal_joins[want]}) - 1
+    joined = any(block.is_join for _, block in joins)
     alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
-    return equal.format(", ".join(alike)) if alike else alone
+    have = count_text(others, "other query has", "other queries have")
+    return equal.format(have) if others else alone
 
 
 def _relaxed_joins(topology: Topology) -> Iterator[Relaxed]:
@@ -348,14 +394,18 @@ def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
             " and ".join(comparisons),
         )
     if step.rest:
-        yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
+        cql = _reads_table(topology, pick[0])
+        texts = [show_condition(one, member.constants, cql=cql) for one in step.rest]
+        yield (3, 0, "condition"), " and ".join(texts)
     yield (4, 0, "window"), " ".join(describe_windows(member))
 
 
-def _condition(condition: Expression, member: Member) -> str:
-    """Returns a condition with the member's constants."""
-    text = re.sub(r"\?\d+", "?", show(condition))
-    return re.sub(r"\$(\d+)", lambda m: str(member.constants[int(m[1])]), text)
+def _reads_table(topology: Topology, number: int) -> bool:
+    """Whether the rows of a node are of tables of CQL."""
+    node = topology.graph.nodes[number]
+    return isinstance(node.shape.step, Scan) or any(
+        _reads_table(topology, below) for below in node.inputs
+    )
 
 
 def _short(term: Term | None) -> str:
@@ -375,32 +425,62 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
     return f"({' '.join(texts)})"
 
 
-def show_sharing(explanation: SharingSummary) -> str:
-    """Returns the text form."""
+def show_sharing(explanation: SharingSummary, *, whole: bool = True) -> str:
+    """Returns the text form. Not ``whole``: in 20 lines."""
     queries = count_text(explanation.queries, "query", "queries")
     operators = count_text(explanation.operators, "operator")
     head = f"{queries}, sharing {explanation.sharing}: {operators}"
-    return "\n".join([f"{head}; apart they would be {explanation.apart}", *_lines(explanation)])
+    lines = [
+        f"{head} in place of {explanation.apart:,}",
+        *_lines(explanation, None if whole else SHOWN_NAMES),
+    ]
+    return "\n".join(lines if whole else shorten_outline(lines))
 
 
-def _lines(explanation: SharingSummary) -> Iterator[str]:
+def show_shares(shares: Mapping[str, QueryShare], limit: int | None) -> Iterator[str]:
+    """Yields lines with what queries share, those of one kind together. ``limit``: of names."""
+    yield from ("queries",) if shares else ()
+    for share, queries in group_queries(shares):
+        operators = f"{share.shared} of {count_text(share.operators, 'operator')} shared"
+        others = count_text(share.others, "other query", "other queries")
+        more = f", with {others}" if share.others else ""
+        yield f"  {name_list(queries, limit)}: {operators}{more}"
+
+
+V = TypeVar("V")
+
+
+def group_queries(values: Mapping[str, V]) -> Iterator[tuple[V, list[str]]]:
+    """Yields each value with the queries that have it, in the order of the first ones."""
+    groups: dict[V, list[str]] = {}
+    for query, value in values.items():
+        groups.setdefault(value, []).append(query)
+    yield from groups.items()
+
+
+def _lines(explanation: SharingSummary, limit: int | None) -> Iterator[str]:
+    yield from show_shares(explanation.shares, limit)
     yield from ("shared",) if explanation.shared else ()
     for one in explanation.shared:
-        yield f"  {one.operator}: {', '.join(one.queries)}"
+        yield f"  {one.operator}: {name_list(one.queries, limit)}"
     yield from ("relaxed",) if explanation.relaxed else ()
     for join in explanation.relaxed:
-        differ = ", ".join(f"{count} of {kind}" for kind, count in join.differ)
+        differ = ", ".join(f"{count:,} of {kind}" for kind, count in join.differ)
         yield f"  {join.operator}: {differ or 'no difference'}"
         for pick in join.picks:
-            yield f"    {' '.join(pick.wants) or ANY}: {', '.join(pick.queries)}".replace(" :", ":")
-    yield from show_folded_rows(explanation.folded)
-    yield from show_arrangements(explanation.kept)
+            wants = " ".join(pick.wants) or ANY
+            yield f"    {wants}: {name_list(pick.queries, limit)}".replace(" :", ":")
+    yield from show_folded_rows(explanation.folded, limit)
+    yield from show_arrangements(explanation.kept, limit)
     yield from ("not relaxed",) if explanation.not_relaxed else ()
-    for query, why in explanation.not_relaxed.items():
-        yield f"  {query}: {why}"
-        for near in explanation.candidates.get(query, ()):
-            yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
-    yield from show_levels(explanation.lattice)
+    reasons = {
+        query: (why, explanation.candidates.get(query, ()))
+        for query, why in explanation.not_relaxed.items()
+    }
+    for (why, nearest), queries in group_queries(reasons):
+        yield f"  {name_list(queries, limit)}: {why}"
+        for near in nearest:
+            yield f"    nearly that of {name_list(near.queries, limit)}: {_difference(near)}"
     yield from ("leave by themselves",) if explanation.ends else ()
     for query, end in explanation.ends.items():
         yield f"  {query}: {end}"

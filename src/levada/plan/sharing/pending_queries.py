@@ -69,7 +69,6 @@ def order_queries(
 ) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
     """Returns the queries, each with its join order, and the considered orders."""
     chosen = known.choose([one.order_request for one in newcomers])
-    known.commit_choices()
     ordered: list[Newcomer] = []
     considered: dict[str, tuple[Order, ...]] = {}
     for one in newcomers:

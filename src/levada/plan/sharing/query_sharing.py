@@ -4,7 +4,7 @@ and the sites of operators. The journal records them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from levada.plan.binding.installer import Installer
@@ -80,14 +80,6 @@ class QuerySharing:
         for name, orders in considered.items():
             self.journal.record_orders(version, name, orders)
         return ordered
-
-    def expect(self, newcomers: Iterable[Newcomer]) -> None:
-        """Announces queries that will be added. Queries that are added before choose their join
-        orders with regard to them.
-        """
-        self.orders.lifted = self.mode is Sharing.RELAX
-        for one in newcomers:
-            self.orders.expect(one.order_request)
 
     def share(
         self,

@@ -1,5 +1,4 @@
-"""The recovery of arrangements by their members alone: those of an earlier run, and those of
-templates, which are installed by members (``template_instances``).
+"""The recovery of arrangements of an earlier run by their members alone.
 
 Operators are registered when queries are added (``share_equal_operators``). The members of an
 ``Arrange`` over a pattern define it completely: the kept variables and keys, the constants and
@@ -22,10 +21,10 @@ def recover_arrangements(topology: Topology) -> None:
     """Registers the arrangements of patterns in a topology that was read from a file."""
     for node in topology.graph.nodes.values():
         for member in node.members.index.values() if isinstance(node.shape.step, s.Arrange) else ():
-            note_arrangement(topology, node.shape, member)
+            _note_arrangement(topology, node.shape, member)
 
 
-def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> None:
+def _note_arrangement(topology: Topology, shape: Shape, member_number: int) -> None:
     """Registers a member of an arrangement, if it is over a pattern."""
     node = topology.graph.nodes[topology.graph.index[shape]]
     if (forms := _forms(topology.graph.common, shape)) is None:
@@ -35,18 +34,6 @@ def note_arrangement(topology: Topology, shape: Shape, member_number: int) -> No
     number = _number(topology.graph.common, forms, leaf, member)
     made = InstalledOperator(node.shape, member_number, forms[2], topology.version)
     topology.graph.common.install(number, made)
-
-
-def find_arrangement(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, int] | None:
-    """Returns the arrangement of this shape and pattern, of the current static files; None: none
-    exists.
-    """
-    forms = _forms(topology.graph.common, shape)
-    if forms is None or isinstance(shape.step, s.ArrangeStream):  # of streams by its shape
-        return None
-    number = _number(topology.graph.common, forms, leaf, Member(since=topology.data))
-    made = (one for one in topology.graph.common.known[number].made if one.shape == shape)
-    return next(((one.shape, one.member) for one in made), None)
 
 
 def _number(common: CommonSubexpressions, forms: _Forms, leaf: Member, arrangement: Member) -> int:

@@ -123,16 +123,14 @@ class Relaxations:
             else:
                 self._count_exact(name, alike, block.wants)
 
-    def note_as(
-        self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
-    ) -> None:
-        """Registers an added query like one of ``others``, except for these terms."""
-        registered = []
-        for there, block, _ in others._of.get(like, ()):
-            by_leaf = None if there.by_leaf is None else there.by_leaf.key
-            alike = self._form_of(there.key, by_leaf, there.places)
-            instance = replace(block, wants=substitute(block.wants, terms))
-            registered.append(_count_block(RegisteredBlock(alike, instance)))
+    def note_as(self, name: str, like: str, terms: Mapping[Term, Term]) -> None:
+        """Registers an added query like another one, except for these terms."""
+        registered = [
+            _count_block(
+                RegisteredBlock(alike, replace(block, wants=substitute(block.wants, terms)))
+            )
+            for alike, block, _ in self._of.get(like, ())
+        ]
         if registered:
             self._of[name] = registered
 

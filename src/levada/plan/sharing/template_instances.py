@@ -1,37 +1,56 @@
 """Instances of a template: the template is planned once, and each instance is installed with its
 own terms.
 
-A template (``logical/query_template``) and its twin are planned outside the topology. If all their
+A template (``logical/query_template``) and its twin are added as if they were queries, with all
+queries that come at the same time, so they share with these and with running ones. If all their
 operators have equal shapes and differ only in the marks, an instance is the template's members with
-its terms and name. Members without either are common to all instances, and existing arrangements of
-static rows are reused (``recover_arrangements``). Otherwise each instance is planned separately:
-the planner's result decides, not a list of features. Cost: a plan of two queries for all, and some
-µs for each own operator of an instance.
+its terms and name. Members without either are common to all instances. Then the template and its
+twin go. Otherwise each instance is planned separately: the planner's result decides, not a list of
+features. Cost: a plan of two queries for all, and some µs for each own operator of an instance.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from levada.core.event_time import MAX
+from levada.core.frozen import frozen
 from levada.core.gc_control import collection_paused
 from levada.core.rdf_terms import Term
-from levada.plan.execution.joins import Arrange
 from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.shapes import Member, Shape
 from levada.plan.logical.nodes import Query
-from levada.plan.logical.query_template import Template, TemplateInstance, substitute, terms_in
+from levada.plan.logical.query_template import TemplateInstance, substitute, terms_in
+from levada.plan.sharing.decision_log import HIDDEN
 from levada.plan.sharing.join_orders.running_subjoins import RunningConjunction
-from levada.plan.sharing.recover_arrangements import find_arrangement, note_arrangement
-from levada.plan.sharing.relaxed_blocks import Relaxations
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
 
-MARK, TWIN = "\0mark", "\0twin"  # names that no query has
+MARK, TWIN = f"{HIDDEN}mark", f"{HIDDEN}twin"  # names that no query has
+
+
+@frozen
+class TemplateRows:
+    """Queries that are instances of one template and read no stream that other queries make, with
+    their common settings (``Topology.add``).
+    """
+
+    rows: Sequence[tuple[str, TemplateInstance]]
+    start: int
+    empty_reports: bool = False
+    until: int = MAX
+    region: str = ""
+
+    def has_plan_of_template(self, topology: Topology) -> bool:
+        """Whether the rows can have the plan of their template. In regions each query is measured
+        separately, and rows that are equal contain each other.
+        """
+        if self.region or topology.sharing.sites.has_regions or len(self.rows) == 1:
+            return False
+        return topology.sharing.mode is not Sharing.CONTAINMENT
 
 
 class _Operator(NamedTuple):
@@ -62,142 +81,78 @@ class _Operator(NamedTuple):
 
 
 @collection_paused()
-def add_rows(
-    topology: Topology,
-    rows: Sequence[tuple[str, TemplateInstance]],
-    start: int,
-    *,
-    empty_reports: bool = False,
-    until: int = MAX,
-    region: str = "",
-) -> None:
-    """Adds queries that are instances of one template and read no stream that other queries make.
+def add_templates(topology: Topology, groups: Sequence[TemplateRows]) -> None:
+    """Adds the rows of templates, and installs all queries that were added since the last
+    ``install``.
 
-    They hold at the next ``install``. Instances are relaxed if the sharing mode relaxes and two of
-    them differ: then the template is, beside its twin. Operators shared with other queries are
-    registered only for readers of the same columns (``share_equal_operators``), as after a restart.
+    Instances are relaxed if the sharing mode relaxes and two of them differ: then the template is,
+    beside its twin.
     """
-    template = rows[0][1].template
-    one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
-    # in regions each query is measured separately
-    alone = bool(region) or topology.sharing.sites.has_regions or len(rows) == 1
-    planned = None if alone else _plan_template(topology, rows, start, empty_reports)
-    if planned is not None:
-        planned.query = _with(planned.query, until=until)
-    for name, row in rows:
-        if planned is None:
-            one(name, template.fill(row.terms), start)
-        else:
-            planned.install(topology, name, row.terms)
-    if planned is not None:
-        planned.follow(topology)
+    planned = {i: group for i, group in enumerate(groups) if group.has_plan_of_template(topology)}
+    hidden: list[str] = []
+    for i, group in planned.items():
+        for name, query in _stand_ins(topology, group):
+            hidden.append(f"{name} {i}")
+            topology.add(hidden[-1], query, group.start, empty_reports=group.empty_reports)
+    if hidden:
+        topology.install()
+    for i, group in enumerate(groups):
+        plan = _read_plan(topology, group, f"{MARK} {i}", f"{TWIN} {i}") if i in planned else None
+        add = partial(
+            topology.add, empty_reports=group.empty_reports, until=group.until, region=group.region
+        )
+        for name, row in group.rows:
+            if plan is None:
+                add(name, row.template.fill(row.terms), group.start)
+            else:
+                plan.install(topology, name, row.terms)
+        if plan is not None:
+            plan.follow(topology)
+    for name in hidden:
+        topology.remove(name)
+    topology.sharing.journal.hide()
 
 
-def expect_rows(
-    topology: Topology, rows: Sequence[tuple[str, TemplateInstance]], start: int
-) -> None:
-    """Announces that instances of a template will be added with other queries, before
-    any is added.
+def _stand_ins(topology: Topology, group: TemplateRows) -> Iterator[tuple[str, Query]]:
+    """Yields the template and its twin, by name. If joins are relaxed, there is a further one for
+    each mark in which instances differ that are otherwise equal, so this difference is lifted even
+    if others differ in more.
     """
-    template = rows[0][1].template
-    if len(rows) > 1 and topology.sharing.is_choosing_orders:
-        beside = _trial_topology(topology, topology.sharing.mode)
-        # both, since what has no mark is every row's
-        beside.add(_template_name(template), template.query, start)
-        beside.add(f"{_template_name(template)} {TWIN}", template.twin, start)
-        topology.expect(beside)
-
-
-def _template_name(template: Template) -> str:
-    """Returns the name of a template among the announced queries."""
-    return f"{MARK} {id(template)}"
-
-
-def _differing_queries(
-    template: Template, rows: Sequence[tuple[str, TemplateInstance]]
-) -> Iterator[Query]:
-    """Yields the template and its twin with one mark of the other.
-
-    There is one pair for each mark in which instances differ that are otherwise equal. This
-    difference is lifted, though others differ in more.
-    """
-    for i in range(len(template.marks)) if len(template.marks) > 1 else ():
-        if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
+    template = group.rows[0][1].template
+    yield MARK, template.query
+    yield TWIN, template.twin
+    several = topology.sharing.mode is Sharing.RELAX and len(template.marks) > 1
+    for i in range(len(template.marks)) if several else ():
+        others = {(*row.terms[:i], *row.terms[i + 1 :]) for _, row in group.rows}
+        if len(others) < len(group.rows):
             for marks, other in (
                 (template.marks, template.others),
                 (template.others, template.marks),
             ):
-                yield template.fill((*marks[:i], other[i], *marks[i + 1 :]))
+                query = template.fill((*marks[:i], other[i], *marks[i + 1 :]))
+                yield f"{MARK} {i} {marks is template.others}", query
 
 
-def _with(query: QueryPlan, **said: Any) -> QueryPlan:
-    """Returns the query with other settings."""
-    return replace(query, manner=replace(query.manner, **said))
-
-
-def _plan_template(
-    topology: Topology,
-    rows: Sequence[tuple[str, TemplateInstance]],
-    start: int,
-    empty_reports: bool,
-) -> _Planned | None:
+def _read_plan(topology: Topology, group: TemplateRows, mark: str, twin: str) -> _Planned | None:
     """Returns the plan of the template, if it equals that of its twin except for the marks."""
-    template = rows[0][1].template
-    # rows contain each other where they are equal, and then they share everything anyway
-    contains = topology.sharing.mode is Sharing.CONTAINMENT
-    sharing = Sharing.EXACT if contains else topology.sharing.mode
-    beside = _trial_topology(topology, sharing)
-    chosen = topology.sharing.orders.chosen_units(_template_name(template))
-    beside.sharing.orders.forced = lambda _, number, __: chosen.get(number, ())
-    for name, query in ((MARK, template.query), (TWIN, template.twin)):
-        beside.add(name, query, start, empty_reports=empty_reports)
-    if sharing is Sharing.RELAX:
-        for i, query in enumerate(_differing_queries(template, rows)):
-            beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
-    beside.install()
+    template = group.rows[0][1].template
     places: dict[At, int] = {}
-    operators = _operators(beside, MARK, template.marks, places)
-    twin = _operators(beside, TWIN, template.others, {})
-    if operators != twin or operators is None:
+    operators = _operators(topology, mark, template.marks, places)
+    if operators is None or operators != _operators(topology, twin, template.others, {}):
         return None
-    shapes = [operator.shape for operator in operators]
-    planned = beside.queries[MARK]
+    query = topology.queries[mark]
+    query = replace(query, manner=replace(query.manner, until=group.until))
     joins = [
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
-        for each in beside.sharing.orders.new_conjunctions(MARK)
+        for each in topology.sharing.orders.new_conjunctions(mark)
     ]
-    kept = dict(_existing_arrangements(topology, operators))
-    return _Planned(
-        operators, shapes, planned, template.marks, beside.sharing.relaxations, joins, kept
-    )
-
-
-def _existing_arrangements(
-    topology: Topology, operators: Sequence[_Operator]
-) -> Iterator[tuple[int, tuple[Shape, int]]]:
-    """Yields the existing arrangements of static rows that are the same for all instances.
-
-    They have the places of the arrangements and of their patterns, which nothing else reads.
-    """
-    users = Counter(place for operator in operators for place in operator.member.inputs)
-    for place, operator in enumerate(operators):
-        if not isinstance(operator.shape.step, Arrange) or not operator.shared:
-            continue
-        (below,) = operator.member.inputs
-        arrangement = find_arrangement(topology, operator.shape, operators[below].member)
-        if arrangement is not None and users[below] == 1:
-            node = topology.graph.nodes[topology.graph.index[arrangement[0]]]
-            pattern = node.members[arrangement[1]].inputs[0]
-            yield place, arrangement
-            yield below, (topology.graph.nodes[node.inputs[0]].shape, pattern)
-
-
-def _trial_topology(topology: Topology, sharing: Sharing) -> Topology:
-    """Returns a topology without queries that plans like another one."""
-    trial = Topology(topology.streams.facts, topology.replaceable, sharing, topology.sharing.joins)
-    trial.version, trial.data = topology.version, topology.data
-    trial.measures = topology.measures
-    return trial
+    shared = {
+        place: (operators[place].shape, member)
+        for (_, member), place in places.items()
+        if operators[place].shared
+    }
+    shapes = [operator.shape for operator in operators]
+    return _Planned(mark, operators, shapes, query, template.marks, joins, shared)
 
 
 def _operators(
@@ -246,18 +201,19 @@ def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tupl
 
 @dataclass(slots=True)
 class _Planned:
-    """The operators of a template, and its query plan; ``shapes`` are over shapes of the topology.
+    """The operators of a template with its ``name`` among the queries, and its query plan.
 
-    ``joins``: its conjunctions, and the places of their joins.
+    ``joins``: its conjunctions, and the places of their joins. ``shared``: the operators that are
+    the same for all instances, by place.
     """
 
+    name: str
     operators: list[_Operator]
     shapes: list[Shape]
     query: QueryPlan
     marks: tuple[Term, ...]
-    relaxations: Relaxations
-    joins: Sequence[tuple[RunningConjunction, Mapping[int, int]]] = ()
-    shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
+    joins: Sequence[tuple[RunningConjunction, Mapping[int, int]]]
+    shared: dict[int, tuple[Shape, int]]
 
     def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:
         """Installs an instance."""
@@ -270,17 +226,14 @@ class _Planned:
                 )
                 if not installed[0].generation:
                     self.shapes[i] = installed[0]  # the topology's own is found faster
-                if operator.shared:
-                    self.shared[i] = installed
-                    if isinstance(operator.shape.step, Arrange):
-                        note_arrangement(topology, *installed)
             made.append(installed)
         query = self.query
         if query.template or topology.sharing.mode is Sharing.RELAX:
             by = dict(zip(self.marks, terms, strict=True))
             if query.template:
-                query = _with(query, template=substitute(query.template, by))
-            topology.sharing.relaxations.note_as(name, self.relaxations, MARK, by)
+                template = substitute(query.template, by)
+                query = replace(query, manner=replace(query.manner, template=template))
+            topology.sharing.relaxations.note_as(name, self.name, by)
         topology.put(name, query, *made[-1])
 
     def follow(self, topology: Topology) -> None:

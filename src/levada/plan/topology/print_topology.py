@@ -29,6 +29,7 @@ from levada.core.count_text import count_text
 from levada.core.event_time import WindowKind
 from levada.core.frozen import frozen
 from levada.core.names import display_name
+from levada.core.shorten_outline import SHOWN_NAMES, name_list, shorten_outline
 from levada.plan.execution.joins import JoinKind
 from levada.plan.execution.local_reduction import find_reduction
 from levada.plan.execution.shapes import TO_ALL, Edge, Member
@@ -144,9 +145,9 @@ class SharedMember:
     detail: str
     queries: tuple[str, ...]
 
-    def line(self) -> str:
-        """Returns the line of the member."""
-        return f"{self.number}{self.detail and ' '}{self.detail}: {', '.join(self.queries)}"
+    def line(self, limit: int | None = None) -> str:
+        """Returns the line of the member. ``limit``: of the names of queries (None: all)."""
+        return f"{self.number}{self.detail and ' '}{self.detail}: {name_list(self.queries, limit)}"
 
 
 @frozen
@@ -183,10 +184,10 @@ class SharedEdge:
         return f"{self.producer} -> {self.consumer} {self.grouping}: {self.reason}"
 
 
-def show(topology: Topology, partitions: int) -> str:
-    """Returns the text form for a checkpoint of so many partitions."""
-    tasks = parallelism(topology, partitions)
-    return show_parts(describe(topology), describe_edges(topology), tasks, len(topology.queries))
+def show(topology: Topology, partitions: int, *, whole: bool = True) -> str:
+    """Returns the text form for a checkpoint of so many partitions. Not ``whole``: in 20 lines."""
+    tasks, queries = parallelism(topology, partitions), len(topology.queries)
+    return show_parts(describe(topology), describe_edges(topology), tasks, queries, whole=whole)
 
 
 def show_parts(
@@ -194,13 +195,16 @@ def show_parts(
     edges: tuple[SharedEdge, ...],
     tasks: Mapping[str, int | None],
     queries: int,
+    *,
+    whole: bool = True,
 ) -> str:
-    """Returns the text form of a topology from its parts."""
+    """Returns the text form of a topology from its parts. Not ``whole``: in 20 lines."""
+    limit = None if whole else SHOWN_NAMES
     lines = [_summary(nodes, queries)]
     for node in nodes:
-        lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
-    lines += ["edges", *(f"  {edge.line()}" for edge in edges)]
-    return "\n".join([*lines, f"tasks: {_tasks(tasks)}"])
+        lines += [node.line(), *(f"  {member.line(limit)}" for member in node.members)]
+    lines += ["edges", *(f"  {edge.line()}" for edge in edges), f"tasks: {_tasks(tasks)}"]
+    return "\n".join(lines if whole else shorten_outline(lines))
 
 
 def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:

@@ -204,13 +204,6 @@ class Topology:
         late = [name for name, node, member in ends if member in above.get(node, ())]
         self.sharing.relaxations.late |= dict.fromkeys(late)
 
-    def expect(self, beside: Topology) -> None:
-        """Announces that the queries of another topology will be added.
-
-        Queries that are added before choose their join orders with regard to them.
-        """
-        self.sharing.expect(beside._newcomers)
-
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """Adds a query whose operators exist, with this member as its last one.
 

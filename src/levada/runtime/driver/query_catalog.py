@@ -29,7 +29,7 @@ from levada.plan.logical.query_options import QueryOptions
 from levada.plan.logical.query_template import TemplateInstance
 from levada.plan.sharing.recover_arrangements import recover_arrangements
 from levada.plan.sharing.sharing_modes import Planning
-from levada.plan.sharing.template_instances import add_rows, expect_rows
+from levada.plan.sharing.template_instances import TemplateRows, add_templates
 from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.topology import Topology
 from levada.runtime.cost_model import decision_log_file
@@ -243,44 +243,53 @@ class Catalog:
     def _add(
         self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
     ) -> None:
-        """Adds queries to the topology. Rows of one template are added at once; they read no other
-        queries.
+        """Adds queries to the topology. Rows of one template are added at once, with the other
+        queries. They read no stream that a query makes, but may make one.
         """
         rows: dict[tuple[int, QueryOptions], list[Registered]] = {}
+        readers = []
         for one in new:
             if isinstance(one.meaning, TemplateInstance):
                 key = id(one.meaning.template), one.options
                 rows.setdefault(key, []).append(one)
-        templates = [
-            (
-                options,
-                alike,
-                [(r.name, r.meaning) for r in alike if isinstance(r.meaning, TemplateInstance)],
-            )
-            for (_, options), alike in rows.items()
-        ]
-        for _, alike, instances in templates:
-            expect_rows(topology, instances, self._start_of(alike[0].alike, last, topology))
-        for options, alike, instances in templates:
+            elif any(is_derived(window.stream) for window in one.meaning.windows):
+                readers.append(one)
+            else:
+                self._add_query(topology, one, one.meaning, last, first=first)
+        groups = []
+        for (_, options), alike in rows.items():
             start = self._start_of(alike[0].alike, last, topology)
             if first:
                 _check_ends(alike, start)
+            instances = [
+                (r.name, r.meaning) for r in alike if isinstance(r.meaning, TemplateInstance)
+            ]
             until = end_of(options, start)
-            add_rows(
-                topology, instances, start, empty_reports=options.empty_reports, until=until,
-                region=options.region,
-            )  # fmt: skip
-        for one in new:
+            groups.append(
+                TemplateRows(instances, start, options.empty_reports, until, options.region)
+            )
+        add_templates(topology, groups)
+        for one in readers:
             if not isinstance(one.meaning, TemplateInstance):
-                query = topology.place(one.meaning)
-                start = self._start_of(query, last, topology)
-                if first:  # later the caller of the registration checks it
-                    _check_ends([one], start)
-                until = end_of(one.options, start)
-                topology.add(
-                    one.name, query, start, empty_reports=one.options.empty_reports, until=until,
-                    region=one.options.region,
-                )  # fmt: skip
+                self._add_query(topology, one, topology.place(one.meaning), last, first=first)
+
+    def _add_query(
+        self,
+        topology: Topology,
+        one: Registered,
+        query: a.Query,
+        last: Manifest | None,
+        *,
+        first: bool,
+    ) -> None:
+        start = self._start_of(query, last, topology)
+        if first:  # later the caller of the registration checks it
+            _check_ends([one], start)
+        until = end_of(one.options, start)
+        topology.add(
+            one.name, query, start, empty_reports=one.options.empty_reports, until=until,
+            region=one.options.region,
+        )  # fmt: skip
 
     def _start_of(self, query: a.Query, last: Manifest | None, topology: Topology) -> int:
         start = start_of(query, last, topology)

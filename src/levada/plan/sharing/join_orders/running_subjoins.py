@@ -123,9 +123,6 @@ class RunningSubjoins:
     _joins: dict[Key, Running] = field(default_factory=dict)
     _parts: dict[int, At] = field(default_factory=dict)
     _new: list[RunningConjunction] = field(default_factory=list)
-    _coming: dict[Key, Tree] = field(default_factory=dict)
-    _expected: list[NewQuery] = field(default_factory=list)
-    _wishes: _Wishes | None = None
     _most: int = MIN_KEPT_SUBJOINS
     standing: dict[str, list[RunningConjunction]] = field(default_factory=dict)
 
@@ -151,16 +148,6 @@ class RunningSubjoins:
         if len(self._new) >= MIN_KEPT_SUBJOINS:  # this limits the operators that are kept
             self._learn()
 
-    def expect(self, asked: NewQuery) -> None:
-        """Announces a query whose order is chosen before others that are added with it."""
-        self._expected.append(asked)
-        self._wishes = None
-
-    def chosen_units(self, name: str) -> dict[int, tuple[Tree, ...]]:
-        """Returns the units of the conjunctions of an announced query."""
-        asked = [one for one in self._expected if one.name == name]
-        return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
-
     def key_conjunction(self, followed: RunningConjunction) -> Keyed:
         """Returns a running conjunction with its keys."""
         self._learn()
@@ -175,34 +162,27 @@ class RunningSubjoins:
         """Returns the conjunctions of a query that have not been examined yet."""
         return [one for one in self._new if one.installer.name == name]
 
-    def commit_choices(self) -> None:
-        """Ends the choice: all queries that were added together have their orders."""
-        self._expected, self._wishes, self._coming = [], None, {}
-
     def choose(self, asked: Sequence[NewQuery]) -> dict[str, dict[int, Chosen]]:
         """Returns the examined orders of conjunctions, by query and conjunction number."""
         if self.forced is not None:
             return self._choose_forced(asked)
-        names = {one.name for one in self._expected}
-        every = [*self._expected, *(one for one in asked if one.name not in names)]
-        alone = len(every) == 1 and not self._new and not self._joins
-        if alone or not any(len(c.parts) > 2 for one in every for c in one.conjunctions):
+        alone = len(asked) == 1 and not self._new and not self._joins
+        if alone or not any(len(c.parts) > 2 for one in asked for c in one.conjunctions):
             return {}
         self._learn()
-        if self._wishes is None or any(one.name not in self._wishes.keyed for one in asked):
-            self._wishes = self._collect_wishes(every)
+        wishes, coming = self._collect_wishes(asked), dict[Key, Tree]()
         chosen_by_query: dict[str, dict[int, Chosen]] = {}
         for one in asked:
-            for number, each in self._wishes.keyed[one.name]:
-                chosen = self._choose_order(each, self._wishes)
+            for number, each in wishes.keyed[one.name]:
+                chosen = self._choose_order(each, wishes, coming)
                 tree = each.conjunction.tree
                 if chosen is not None:
                     chosen_by_query.setdefault(one.name, {})[number] = chosen
                     tree = tree if not chosen.units else chosen.tree
                 for sub, (left, right) in cuts_of(tree):
-                    join = self._wishes.find_subjoin(each, left | right)
+                    join = wishes.find_subjoin(each, left | right)
                     if join is not None:
-                        self._coming.setdefault(join.key, join.canonical(sub))
+                        coming.setdefault(join.key, join.canonical(sub))
         return chosen_by_query
 
     def _collect_wishes(self, asked: Sequence[NewQuery]) -> _Wishes:
@@ -263,8 +243,12 @@ class RunningSubjoins:
         at = self._parts.get(part)
         return at is not None and self.alive(at)
 
-    def _choose_order(self, keyed: Keyed, wishes: _Wishes) -> Chosen | None:
-        """Returns the order of a conjunction; None: nothing could change it."""
+    def _choose_order(
+        self, keyed: Keyed, wishes: _Wishes, coming: Mapping[Key, Tree]
+    ) -> Chosen | None:
+        """Returns the order of a conjunction; None: nothing could change it. ``coming``: the
+        sub-joins of queries that have their order already.
+        """
         whole = (1 << len(keyed.parts)) - 1
         shared = sum(wishes.is_shared(part.number) for part in keyed.parts)
         if len(keyed.parts) < 3 or shared < 2 or not keyed.is_connected(whole):
@@ -274,7 +258,7 @@ class RunningSubjoins:
             join = wishes.find_subjoin(keyed, mask)
             if join is None:
                 return None
-            tree = self._coming.get(join.key)
+            tree = coming.get(join.key)
             if tree is None and (one := self._joins.get(join.key)) is not None:
                 tree = one.tree if self.alive(one.at) else None
             return None if tree is None else join.to_parts(tree)

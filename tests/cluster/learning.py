@@ -5,7 +5,6 @@ QUERY``, in a folder with a stream ``s``.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 import levada
@@ -66,7 +66,7 @@ def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tup
         engine.start(once=True)
         rows = sorted([r.time, *map(str, row)] for r in query.results() for row in r.rows.rows())
         placed = engine.status().placement
-        return rows, None if placed is None else dataclasses.asdict(placed)
+        return rows, None if placed is None else msgspec.to_builtins(placed)
 
 
 def main(text: str) -> None:

@@ -49,10 +49,10 @@ def test_a_placement_is_learned_on_executors(tmp_path: Path) -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] > 50 and found["same"] == [True, True]
     for told in (found["learned"], found["after"]):
-        first, *others = told["lessons"]
-        assert first["moved"] and first["before"] > 0.5
-        assert first["predicted"] < 0.25 * first["before"]
-        assert abs(first["measured"] - first["predicted"]) <= 0.01
+        first, *others = told["learning_steps"]
+        assert first["moved_groups"] + first["moved_readers"] and first["share_before"] > 0.5
+        assert first["predicted_share"] < 0.25 * first["share_before"]
+        assert abs(first["measured_share"] - first["predicted_share"]) <= 0.01
         assert others, "it goes on learning"
-        assert told["wanted"] > told["missed"]
+        assert told["preferred_tasks"] > told["displaced_tasks"]
     assert found["killed"], "an executor has been killed behind the first step"

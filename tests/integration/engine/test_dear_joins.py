@@ -145,3 +145,38 @@ def test_rows_that_queries_take_of_a_set_count_towards_the_bound(tmp_path: Path)
         engine.start(once=True)
         engine.await_end()
     assert set(read_suspended(tmp_path / "c")) == {"q40"}
+
+
+def test_queries_leave_a_join_that_does_not_pay_while_they_run(tmp_path: Path) -> None:
+    """They leave by halves, and each report is what it is without sharing."""
+    reports, journal = [], []
+    for sharing in ("relax", "off"):
+        folder = tmp_path / sharing
+        folder.mkdir()
+        write_lines(folder / "s.nt", ())
+        with Engine(
+            spark=False, checkpoint=folder / "c", partitions=2, sharing=sharing, epoch="1ms"
+        ) as engine:
+            planning = engine._registry.planning
+            engine._registry.planning = planning._replace(looks=1)
+            engine.stream(S, folder / "s.nt")
+            queries = [engine.register(text(VAIN, room), name=f"q{room}") for room in range(ROOMS)]
+            engine.start()
+            for i in range(40):
+                with (folder / "s.nt").open("a") as file:
+                    file.writelines(f"{line}\n" for line in second(i))
+                seen = (i + 1) * 7 * ROOMS
+                until(lambda: sum(r.elements for r in engine._records().values()) >= seen)  # noqa: B023
+            assert engine._driver is not None
+            topology = engine._driver._catalog._topology
+            assert topology is not None
+            journal += [what for _, what in topology.sharing.journal.kept.log]
+            engine.stop()
+            reports.append(
+                [[(r.time, sorted(map(str, r.rows))) for r in q.results()] for q in queries]
+            )
+    assert reports[0] == reports[1] and all(reports[0])
+    assert any(
+        "begins to go over to a join of its own: more would meet" in what for what in journal
+    )
+    assert any("has gone over to a join of its own" in what for what in journal)

@@ -53,18 +53,19 @@ def begin(
     query: Query,
     start: int,
     units: Mapping[int, Sequence[Tree]],
+    apart: str = "",
 ) -> RunningMigration | None:
     """Installs the operators of a query in the order of ``units``, with all that it may share.
 
     None: the results would have another form, so the query stays. ``start``: after all elements
-    that its streams have had. The site of the query stays the same. From now on relaxations and
-    join sides count the query by its new operators.
+    that its streams have had. ``apart``: why it shares no relaxed join. The site of the query stays
+    the same. From now on relaxations and join sides count the query by its new operators.
     """
     topology.install()
     query_plan = topology.queries[name]
     until = switch_instant(query_plan, start)
     orders = Orders(units)
-    shape, member, joins = _install_newcomer(topology, name, query, start, orders)
+    shape, member, joins = _install_newcomer(topology, name, query, start, orders, apart)
     node, old = topology.graph.index[shape], topology.graph.nodes[query_plan.node].shape
     topology.graph.count_use(node, member, 1)
     same = (node, member) == (query_plan.node, query_plan.member)
@@ -80,7 +81,7 @@ def begin(
 
 
 def _install_newcomer(
-    topology: Topology, name: str, query: Query, start: int, orders: Orders
+    topology: Topology, name: str, query: Query, start: int, orders: Orders, apart: str
 ) -> tuple[Shape, int, list[RunningConjunction]]:
     """Returns the last operator of a query, installed like a new query, and its conjunctions."""
     query_plan, graph = topology.queries[name], topology.graph
@@ -97,7 +98,7 @@ def _install_newcomer(
     one = Newcomer(name, installer, root, orders, lambda _: root)
     batch = Batch(graph.common, topology.version + 1)
     topology.sharing.forget_operators(name)
-    roots = topology.sharing.share([one], topology.queries, batch, again=True)
+    roots = topology.sharing.share([one], topology.queries, batch, again=True, apart=apart)
     made = batch.install()[name]
     topology.replace_joins(batch.narrower)
     joins = [

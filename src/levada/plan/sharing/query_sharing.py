@@ -56,8 +56,10 @@ class QuerySharing:
 
     @property
     def has_late(self) -> bool:
-        """Whether running queries could share joins that others share by now."""
-        return bool(self.sides.late or self.relaxations.late)
+        """Whether running queries could share joins that others share by now, or share one that
+        does not pay.
+        """
+        return bool(self.sides.late or self.relaxations.late or self.dear.joins)
 
     def with_wide_sets(self, installer: Installer, root: Op) -> Op:
         """Returns a query's last operator, with wide sets if its joins may be relaxed."""
@@ -88,13 +90,15 @@ class QuerySharing:
         batch: Batch,
         *,
         again: bool = False,
+        apart: str = "",
     ) -> dict[str, Op]:
         """Returns the last operators of added queries over what ``queries`` share, and asks the
-        batch for them. ``again``: they run already, so no choice is recorded.
+        batch for them. ``again``: they run already, so no choice is recorded. ``apart``: the reason
+        why they share no relaxed join.
         """
         roots = {one.name: self._note_root(one) for one in newcomers}
         for one in newcomers:
-            why_refused = partial(self._why_refused, queries)
+            why_refused = partial(self._why_refused, queries, apart)
             relaxed = self.relaxations.relax(one.name, roots[one.name], why_refused)
             roots[one.name] = with_arrangements(relaxed)
             if not again:
@@ -112,11 +116,11 @@ class QuerySharing:
             return self.families.replace_blocks(one.name, one.installer, one.root)
         return one.root
 
-    def _why_refused(self, queries: Mapping[str, QueryPlan], name: str) -> str:
+    def _why_refused(self, queries: Mapping[str, QueryPlan], apart: str, name: str) -> str:
         """Returns why no more queries share the relaxed joins of a query; "": they may."""
         query = queries.get(name)
         dear = query is not None and self.dear.is_read_by(query, self._graph.nodes)
-        return DEAR if dear else ""
+        return DEAR if dear else apart
 
     def record_strategies(self, query: str, lowered: Lowered, version: int) -> None:
         """Records the join forms of a query."""

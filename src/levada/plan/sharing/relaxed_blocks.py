@@ -185,7 +185,7 @@ class Relaxations:
 
         If a block is not relaxed, the blocks within it are considered, unless it runs unrelaxed
         already. ``refused`` returns why a new query gets a join of its own ("": it does not), from
-        the last query with the relaxed block.
+        the last query with the relaxed block ("": there is none).
         """
         by: dict[int, Op] = {}
         whole: set[int] = set()  # joins whose parts are skipped from now on
@@ -210,7 +210,7 @@ class Relaxations:
             block.wants if alike is block_form else block.wants.select_windows(block_form.places)
         )
         asked = len(alike.wants) > 1 and block.wants not in block_form.exact
-        why = refused(alike.last) if asked and alike.last else ""
+        why = refused(alike.last) if asked else ""
         if why:
             self.apart[name] = why
         if asked and not why:
@@ -234,6 +234,11 @@ class Relaxations:
         """Returns the number of other queries that pick from the relaxed joins of a query."""
         relaxed = [alike for alike, _ in self._picked.get(name, ())]
         return max([0, *(alike.users - 1 for alike in relaxed)])
+
+    @property
+    def pickers(self) -> tuple[str, ...]:
+        """The queries that pick from relaxed joins, without the rows of templates."""
+        return tuple(self._picked)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Migrates running queries to better join orders, to join sides that other queries keep, or to the
-operators of equal queries that began earlier (``plan/migration``). The driver asks between epochs,
-with the last manifest.
+"""Migrates running queries to better join orders, to joins and join sides that other queries keep,
+to joins of their own where sharing does not pay, or to the operators of equal queries that began
+earlier (``plan/migration``). The driver asks between epochs, with the last manifest.
 
     is_due  a switch has reached its instant, or it is time for a look
     finish  the switches that have: in the next plan they are done
@@ -29,7 +29,7 @@ from levada.plan.migration.merge_equal_queries import AT_ONCE, EqualQueryMerger,
 from levada.plan.migration.migrate_to_shared import begin_anew
 from levada.plan.migration.migration import reported_until, why_not
 from levada.plan.migration.recover_join_orders import recover_blocks, recover_conjunctions
-from levada.plan.migration.reoptimizer import Reoptimizer, ReorderProposal
+from levada.plan.migration.reoptimizer import PATIENCE, Reoptimizer, ReorderProposal
 from levada.plan.migration.running_migrations import (
     MOST_OF_A_QUERY,
     RunningMigration,
@@ -39,6 +39,7 @@ from levada.plan.migration.running_migrations import (
 )
 from levada.plan.sharing.join_orders.running_subjoins import MIN_KEPT_SUBJOINS as MOST_KNOWN
 from levada.plan.sharing.sharing_modes import Sharing
+from levada.plan.sharing.unprofitable_joins import DEAR, joins_of_picks
 from levada.plan.topology.topology import Topology
 from levada.runtime.publication.registered_query import Registered
 
@@ -90,6 +91,8 @@ class PlanMigrations:
     _begun: dict[str, RunningMigration] = field(default_factory=dict)
     _before: list[str] = field(default_factory=list)  # of a previous run, not looked up yet
     _unregistered: list[str] = field(default_factory=list)  # of a previous run, without blocks
+    _left: dict[str, int] = field(default_factory=dict)  # how often a query has left a shared join
+    _stays_until: dict[str, int] = field(default_factory=dict)  # the look at which it may return
     _next: int = 0
     _elements: int = 0
 
@@ -124,6 +127,8 @@ class PlanMigrations:
             outcome = "gone over to its new order" if anew else "become one with an equal"
             if begun is not None and not anew:
                 outcome = "gone over to joins that others share"
+                if topology.sharing.relaxations.apart.get(name) == DEAR:
+                    outcome = "gone over to a join of its own"
             topology.sharing.journal.record(topology.version + 1, f"{name} has {outcome}")
             if begun is None and not anew:
                 continue
@@ -188,12 +193,15 @@ class PlanMigrations:
         self, topology: Topology, last: Manifest, why: Callable[[str], str],
         known: Mapping[str, Query],
     ) -> list[str]:  # fmt: skip
-        """Begins migrations to joins and join sides that other queries share by now; returns the
-        names of the queries.
+        """Begins migrations to joins and join sides that other queries share by now, and to joins
+        of their own; returns the names of the queries.
         """
         sharing, names = topology.sharing, list[str]()
+        leaving = self._leavers(topology)
+        for name in [name for name in sharing.relaxations.late if self._stays_apart(name)]:
+            del sharing.relaxations.late[name]
         late = sharing.sides.late | sharing.relaxations.late
-        for name in list(late)[:AT_ONCE]:
+        for name in list(leaving | late)[:AT_ONCE]:
             query_plan = topology.queries[name]
             if len(topology.switches) >= MAX_MIGRATIONS:
                 break
@@ -203,15 +211,49 @@ class PlanMigrations:
             start = MIN if stays else start_of(known[name], last, topology)
             if start <= MIN and not stays:
                 continue  # at another look: there are no event times yet
-            begun = None if stays else begin_anew(topology, name, known[name], start)
+            apart = DEAR if name in leaving or self._stays_apart(name) else ""
+            begun = None if stays else begin_anew(topology, name, known[name], start, apart)
             sharing.sides.late.pop(name, None)
             sharing.relaxations.late.pop(name, None)
             if begun is not None:
                 self._begun[name] = begun
                 message = f"{name} begins to go over to joins that others share"
+                if name in leaving:
+                    message = f"{name} begins to go over to a join of its own: {apart}"
+                    self._leave(name)
                 topology.sharing.journal.record(topology.version + 1, message)
                 names.append(name)
         return names
+
+    def _leavers(self, topology: Topology) -> dict[str, None]:
+        """Returns the queries that should leave joins which do not pay. Nothing leaves a join which
+        others are leaving, since it may pay without these.
+        """
+        for known in (self._left, self._stays_until):
+            for name in [name for name in known if name not in topology.queries]:
+                del known[name]
+        leaving: dict[str, None] = {}
+        nodes = topology.graph.nodes
+        pickers = [topology.queries[name] for name in topology.sharing.relaxations.pickers]
+        busy = {
+            join
+            for name in topology.switches
+            for join in joins_of_picks(topology.queries[name], nodes)
+        }
+        for join, names in topology.sharing.dear.leavers(pickers, nodes):
+            if join not in busy:
+                leaving |= dict.fromkeys(names)
+                busy.add(join)
+        topology.sharing.dear.begin_again(busy)
+        return leaving
+
+    def _leave(self, name: str) -> None:
+        """Records that a query leaves a join. After n times it shares none for 2**(n + 3) looks."""
+        self._left[name] = self._left.get(name, 0) + 1
+        self._stays_until[name] = self.looks.looks + (1 << min(self._left[name] + 3, PATIENCE))
+
+    def _stays_apart(self, name: str) -> bool:
+        return self._stays_until.get(name, 0) > self.looks.looks
 
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
         """Begins migrations to the operators of equal queries; returns the names of the queries."""

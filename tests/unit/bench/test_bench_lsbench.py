@@ -10,7 +10,9 @@ RATE = 200
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("workload", "queries"), [("q1", 60), ("q4", 300), ("q10", 60)])
+@pytest.mark.parametrize(
+    ("workload", "queries"), [("q1", 60), ("q4", 300), ("q5", 300), ("q10", 60)]
+)
 def test_many_queries_that_share_have_the_results_that_pairs_say(
     workload: str, queries: int, tmp_path: Path
 ) -> None:
@@ -35,3 +37,15 @@ def test_pairs_of_posts_are_counted_as_a_loop_would() -> None:
     asked = list(zip(drawn.who.tolist(), drawn.seconds.tolist(), strict=True))
     found = sum(of == who and apart < 1000 * s for of, apart in pairs for who, s in asked)
     assert paper.expected("q4", life, drawn) == found > 0
+
+
+def test_likes_of_known_users_are_counted_as_a_loop_would() -> None:
+    life = paper.happened(200, 30)
+    drawn = paper.drawn("q5", 3000)
+    asked = list(zip(drawn.who.tolist(), drawn.seconds.tolist(), strict=True))
+    count = 0
+    for at, post, known in zip(life.liked_at, life.liked, life.known, strict=True):
+        if known == life.user[post]:
+            apart, channel = at - life.at[post], life.channel[post]
+            count += sum(who == channel and apart < 1000 * seconds for who, seconds in asked)
+    assert paper.expected("q5", life, drawn) == count > 0

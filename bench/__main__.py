@@ -66,6 +66,7 @@ class Name(StrEnum):
     MEMORY = "memory"
     FORMATS = "formats"
     TABLES = "tables"
+    ISOLATION = "isolation"
 
 
 def main(

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from levada.cli.app.app_file import QuerySource
 from levada.core.names import check_query_name
-from levada.errors import QueryError, UsageError
+from levada.errors import UsageError
 from levada.language.cql.ast import ScriptQuery
 from levada.language.cql.parser import parse_script
 from levada.language.dialects.detect import is_cql
@@ -24,7 +24,7 @@ _SHOWN = re.compile(r"\S")
 
 def statements(source: QuerySource) -> tuple[QuerySource, ...]:
     """Returns the queries of a CQL script. Any other source is returned alone and unchanged:
-    another language, one query, or a text with a syntax error.
+    another language, one query, or a text that cannot be parsed.
 
     >>> text = "Register Stream V (n Integer) As Select k From S; "
     >>> text += "Select n From V; Select n From V [Rows 1];"
@@ -35,7 +35,7 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
         return (source,)
     try:
         asked = parse_script(source.text).queries
-    except QueryError:
+    except Exception:  # the stage that parses the query reports it
         return (source,)
     if len(asked) < 2:
         return (source,)

@@ -375,6 +375,7 @@ class Driver:
             again = self._trial_after(trial)
             if again is None:
                 self._requests.adopt(trial, self.last)
+                self.suspended.forget(trial.dropped)
                 if trial.plan is not None and trial.added:
                     self._use_planned(trial, trial.plan)
         if again is not None:
@@ -404,7 +405,6 @@ class Driver:
         registry = self._registry
         with registry.lock:
             self._deliveries.follow(self.publication, self.last, registry)
-            self.suspended.forget(trial.dropped)
             self._limits.by_query = self._requests.lower_limits(self._limits.all)
             self._catalog.settle(first=False)
         again = any(name in registry.queries for name in trial.dropped)

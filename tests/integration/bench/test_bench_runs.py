@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import aggregate, join, planning, sharing, slices, srbench_q3, static
+from bench import aggregate, isolation, join, planning, sharing, slices, srbench_q3, static
 from bench.__main__ import Name
 
 ROOT = Path(__file__).parents[3]
@@ -124,3 +124,13 @@ def test_each_client_of_the_server_has_each_report_once() -> None:
     told = bench("serve", "--scale", "0.005")["levada"]
     assert (told["clients"], told["count"]) == (5, 100)
     assert 300 < told["bytes_a_report"] < 500
+
+
+@pytest.mark.long
+def test_isolation_measures_each_text() -> None:
+    sides = bench("isolation", "--scale", "0.1")["levada"]
+    for name in ("alone", *isolation.TEXTS):
+        assert sides[name]["delay_count"] > 0 and sides[name]["answer_count"] > 0
+    assert all(sides[name]["statuses"] for name in isolation.TEXTS)
+    for name, (media, _) in isolation.TEXTS.items():
+        assert sides[name]["statuses"] and media

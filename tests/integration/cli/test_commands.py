@@ -24,6 +24,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.serialization.serialize import Batch
 from levada.engine.status.summary import Progress, StreamCounts, Summary
 from levada.errors import EngineError, UsageError
+from levada.language.cql import parser
 
 HOT = """PREFIX : <http://e/>
 SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S]
@@ -489,3 +490,24 @@ def test_errors_of_one_of_several_queries_have_the_places_of_the_file(
     assert (
         out.startswith("sums: ok") and "two-2: line 4, column 60: There is no column tottal." in err
     )
+
+
+def test_failure_of_the_parser_of_cql_leaves_the_other_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = parser._parse
+
+    def fail(text: str, *arguments: Any) -> Any:
+        if "Length" in text:
+            raise ZeroDivisionError("injected")
+        return original(text, *arguments)
+
+    monkeypatch.setattr(parser, "_parse", fail)
+    monkeypatch.chdir(tmp_path)
+    Path("s.csv").write_text("k,ts\n1,1000\n")
+    Path("bad.cql").write_text("Rstream(Select Length(k) As n From S [Now])")
+    Path("good.cql").write_text("Rstream(Select k From S [Now])")
+    command = ["run", "bad.cql", "good.cql", "--stream", "S=s.csv,schema=k:integer"]
+    assert main([*command, "--once", "--master", "none", "--format", "json"]) == 0
+    rows, said = capsys.readouterr()
+    assert '"good"' in rows and "bad is not run" in said and "ZeroDivision" in said

@@ -182,6 +182,15 @@ def test_a_reference_that_never_matches_is_reported_with_members(mapped: Mapped)
         (rooms(file="/etc/passwd.csv"), "outside"),
         (rooms(file="missing.csv"), "does not exist"),
         ("nothing", "line 1"),
+        (rooms(file="a\\u0000.csv"), "it has a NUL"),
+        (
+            rooms(terms="rml:functionExecution :f")
+            + ":f rml:function <http://users.ugent.be/~bjdmeest/function/grel.ttl#toUpperCase> ; "
+            "rml:input [ rml:parameter "
+            "<http://users.ugent.be/~bjdmeest/function/grel.ttl#valueParameter> ; "
+            "rml:inputValueMap [ rml:functionExecution :f ] ] .",
+            "functions are nested too deeply",
+        ),
     ],
 )
 def test_a_wrong_mapping_has_exit_code_2(mapping: str, said: str, mapped: Mapped) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import typer
 
 from levada.checkpoint.leadership.heartbeat import LeaderWatch
 from levada.cli.app.signals import Stopped
-from levada.cli.main import main
+from levada.cli.main import app, main
 from levada.connectors.sinks import sink_url
 from levada.engine.status.status import read_status
 from levada.errors import LevadaError
@@ -37,13 +38,29 @@ OTHERS = {
     "--summary": "summary.json", "--checkpoint-mode": "group", "--epoch": "0",
     "--epoch-rows": "5", "--delay": "250ms", "--max-rows": "100k", "--limits": "reports=100",
     "--memory": "512MB", "--partitions": "2", "--slice": "1d", "--place": "off", "--pin": "off",
-    "--sharing": "exact", "--until": "5000", "--empty-reports": "",
+    "--sharing": "exact", "--until": "5000", "--empty-reports": "", "--balance": "on",
+    "--bounds": "[)", "--close": "", "--entailment": "rdfs", "--join": "multiway",
+    "--max-future": "1h", "--report": "periodic:1s", "--strict": "", "--t0": "0",
 }  # fmt: skip
 SERVE = {
     "--read-only": "state", "--tokens": "tokens", "--keep": "1h", "--out": "results",
     "--overwrite": "", "--checkpoint": "state", "--accept-changes": "", "--until": "5000",
-    "--memory": "512MB", "--checkpoint-mode": "group",
+    "--memory": "512MB", "--checkpoint-mode": "group", "--bounds": "[)", "--delay": "250ms",
+    "--empty-reports": "", "--entailment": "rdfs", "--epoch": "0", "--epoch-rows": "5",
+    "--format": "csv", "--limits": "reports=100", "--max-future": "1h",
+    "--max-rows": "100k", "--partitions": "2", "--report": "periodic:1s", "--t0": "0",
 }  # fmt: skip
+INPUTS = {
+    "--app", "--debug", "--dialect", "--lifetime", "--listen", "--master", "--ontology",
+    "--progress", "--region", "--regions", "--static", "--stream",
+}  # fmt: skip
+"""Options that name what a start reads and where it runs; a lifetime begins with what streams have
+said, so a first start knows only after it has read that there is none.
+"""
+AGAIN = SERVE.keys() - {"--until"}
+"""Options of a server that goes on. It refuses an end in the past after the open epoch."""
+CHANGES = {"--empty-reports", "--format", "--report", "--t0"}
+"""Options with which a query has other results."""
 EVERY = {**OTHERS, **SERVE, **START}
 IN_A_FILE = {"--out", "--checkpoint", "--to", *OTHERS} - {"--times", "--partitions"}
 FILES = ["q.rq", "--stream", "http://e/s=s.nt"]
@@ -165,6 +182,15 @@ def faults(pairs: list[tuple[str, ...]], folder: Path, capfd: Any) -> list[str]:
     return [fault for fault in found if fault]
 
 
+@pytest.mark.parametrize(
+    ("command", "table"), [("run", {*START, *OTHERS}), ("serve", set(SERVE))], ids=["run", "serve"]
+)
+def test_the_table_has_each_option(command: str, table: set[str]) -> None:
+    parameters = typer.main.get_group(app).commands[command].params
+    options = {word for each in parameters for word in each.opts if word.startswith("--")}
+    assert options - INPUTS == table
+
+
 LONG = pytest.mark.long
 MORE = {"alone": (), "once": ("--checkpoint", "--once"), "on": ("--checkpoint",)}
 
@@ -212,12 +238,17 @@ def test_options_of_a_server(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("option", [*START, "--app", "serve"])
+@pytest.mark.parametrize(
+    ("base", "option"),
+    [*itertools.product(("run", "--app"), START), *itertools.product(("serve",), sorted(AGAIN))],
+)
 @pytest.mark.parametrize("way", ["rolled back", "restored"])
 def test_each_option_after_a_checkpoint_went_back(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], way: str, option: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], way: str, base: str, option: str
 ) -> None:
-    """Results in files and in a target are those of a run that nothing happened to."""
+    """Results in files and in a target are those of a run that nothing happened to, unless the
+    option changes the query.
+    """
     always = ("--checkpoint", "--out", "--to", "--once")
     whole = copied(tmp_path, "whole")
     assert fault_of(always, whole, capfd) == ""
@@ -235,12 +266,15 @@ def test_each_option_after_a_checkpoint_went_back(
     with (here / "s.nt").open("a") as file:
         file.write("".join(LINES[14:]))
     (here / "app.yaml").write_text(app_file(always[:3]))
-    if option == "serve":
-        assert fault_of((), here, capfd, ("serve", "--app", "app.yaml"), AllRead()) == ""
-    elif option == "--app":
-        assert fault_of(("--once",), here, capfd, ("run", "--app", "app.yaml")) == ""
+    pair = tuple(dict.fromkeys((option, "--once")))
+    if base == "serve":
+        assert fault_of((option,), here, capfd, ("serve", "--app", "app.yaml"), AllRead()) == ""
+    elif base == "--app":
+        assert fault_of(pair, here, capfd, ("run", "--app", "app.yaml")) == ""
     else:
         assert fault_of(tuple(dict.fromkeys((option, *always))), here, capfd) == ""
+    if option in CHANGES:
+        return
     assert fault_of(always, here, capfd) == "", "a later run ends the windows"
     assert lines_of(here) == lines_of(whole)
 

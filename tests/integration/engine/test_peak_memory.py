@@ -5,6 +5,7 @@ a gigabyte.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,50 @@ def test_the_peak_is_below_a_gigabyte(
     assert made >= reports
     assert times[0] == (1000 if reports == 1 else 3_600_000 if "report" in options else 1)
     assert values == [first]
+
+
+LIMITED = """
+import pathlib, sys, warnings
+from levada import Engine
+from levada.engine.status.status import read_status
+warnings.simplefilter("ignore")
+root = pathlib.Path("ck")
+with Engine(spark=False, keep_results=False, checkpoint=root, limits="made=100MB") as engine:
+    engine.stream("http://e/s", "s.nt")
+    engine.register(sys.argv[1], name="q")
+    engine.start(once=True)
+    engine.await_end()
+peak = pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+print(int(peak) >> 10, *read_status(root).suspended_queries.values())
+"""
+PAIRS = "WINDOW :w { ?a :p ?x . ?b :p ?y }"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD % ("*", "RANGE PT1S STEP PT1S", PAIRS) + " ORDER BY ?x DESC(?y) ?a",
+        HEAD
+        % (
+            "*",
+            "RANGE PT1S STEP PT1S",
+            PAIRS + " ".join(f"BIND(?x * {i} + ?y AS ?v{i})" for i in range(100)),
+        ),
+    ],
+    ids=["order", "binds"],
+)
+def test_a_query_takes_twice_its_limit_and_100_mb_at_most(text: str, tmp_path: Path) -> None:
+    """The operator at work has temporary columns, which no account has."""
+    (tmp_path / "s.nt").write_text(
+        "".join(f"<http://e/a{i}> <http://e/p> {INTEGER.format(i)} 0 .\n" for i in range(800))
+    )
+    peaks = []
+    for each in (HEAD % (COUNT, "RANGE PT1S STEP PT1S", ALL), text):
+        command = [sys.executable, "-c", LIMITED, each]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        peak, _, suspended = done.stdout.strip().partition(" ")
+        peaks.append(int(peak))
+        shutil.rmtree(tmp_path / "ck")
+    assert "more than 100,000,000 bytes" in suspended
+    assert peaks[1] - peaks[0] <= 300

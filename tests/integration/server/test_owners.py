@@ -14,6 +14,7 @@ import pytest
 from levada import Engine
 from levada.checkpoint.request_files import NewStream, QuerySpec, Request, read_owners
 from levada.engine.status.request_client import ask, new_id
+from levada.engine.status.status import read_status
 from levada.server.query_routes import pause
 from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
@@ -219,3 +220,20 @@ def test_the_engine_takes_away_what_is_its_owners_alone(
         late = Request(new_id(), remove_stream="s", required_owner="bob")
         assert ask(tmp_path / "ck", late, pause).refusal == "The token bob has not added s."
         assert names(client) == {"q"}
+
+
+def test_the_name_of_a_suspended_query_is_free_once_it_is_dropped(
+    tmp_path: Path, tokens: dict[str, str]
+) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(path.read_text().replace("\nbob", " solutions=1\nbob"))
+    with running(tmp_path, tokens["anna"], other=TEXT) as (_, client):
+        assert put(client) == 201
+        with pytest.warns(UserWarning, match="The query q is suspended"):
+            lines = "".join(f'<http://e/a> <http://e/p> "{i}" {i} .\n' for i in range(9))
+            lines += '<http://e/a> <http://e/p> "0" 9000 .\n'
+            assert client.post("/streams/s", content=lines).status_code == 202
+            until(lambda: client.get("/queries/q").json()["state"] == "suspended")
+        assert client.delete("/queries/q").status_code == 200
+        assert not read_status(tmp_path / "ck").suspended_queries
+        assert put(client, OTHER) == 201

@@ -12,10 +12,12 @@ a script that has STREAM's labels, it is a text where a value may stand.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import cache
 from itertools import combinations, product
+from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +25,7 @@ import lark
 from lark import Token, v_args
 from lark.tree import Meta
 
+from levada.core.event_time import MAX
 from levada.errors import QuerySyntaxError, Span, near
 from levada.language.cql.ast import (
     Call,
@@ -47,6 +50,7 @@ from levada.language.cql.ast import (
     Table,
     WindowSpec,
     WindowWord,
+    operands,
 )
 from levada.language.cql.common_mistakes import explain_mistake
 from levada.language.cql.script import Part, script_of
@@ -57,6 +61,9 @@ from levada.language.sparql.source_text import check_characters
 from levada.language.syntax_errors import words_of
 
 _MOST_SETS = 64
+_MOST_REPEATED = 2000  # parts of an operand, each as often as it is repeated
+_GREATEST = 2**63 - 1  # its negative and one less is written as a difference, as in SQL
+_LONG_NUMBER = re.compile(r"\d{19}")
 _MOST_IN_CUBE = 6
 _LABELS = ("QUERY_LABEL", "TABLE_LABEL", "VQUERY_LABEL", "VTABLE_LABEL", "SOURCE_LINE", "DEST_LINE")
 
@@ -100,12 +107,29 @@ def _parse(text: str, start: str, quoted_texts: bool) -> Any:
     check_characters(text)
     try:
         tree = _parser().parse(text, start=start)
+        _check_integers(tree, text)
         quoted_texts = quoted_texts or ('"' in text and _has_labels(tree))
         return _Build(text, quoted_texts).transform(tree)
-    except lark.exceptions.VisitError as error:
-        raise error.orig_exc from None
+    except (RecursionError, lark.exceptions.VisitError) as error:
+        cause = getattr(error, "orig_exc", error)
+        if isinstance(cause, RecursionError):
+            cause = QuerySyntaxError("The query is nested too deeply.", text=text)
+        raise cause from None
     except lark.UnexpectedInput as error:
         _refuse(error, text, start)
+
+
+def _check_integers(tree: lark.Tree[Token], text: str) -> None:
+    """Raises ``QuerySyntaxError`` for an integer of more than 64 bits."""
+    for number in (_LONG_NUMBER.search(text) and tree.scan_values(_is_integer)) or ():
+        if len(number) > 40 or int(number) > _GREATEST:
+            shown = number if len(number) <= 40 else f"{number[:40]}.."
+            message = f"An integer has 64 bits, so {shown} is none: write {shown}.0 for a double."
+            raise QuerySyntaxError(message, span=_at(number), text=text)
+
+
+def _is_integer(token: Any) -> bool:
+    return isinstance(token, Token) and token.type == "INTEGER"
 
 
 def _has_labels(tree: lark.Tree[Token]) -> bool:
@@ -206,9 +230,10 @@ class _Build(lark.Transformer[Token, Any]):
         views, body, order, limit = parts
         count, offset = limit or (None, 0)
         statement = Statement(None, body, self.text, _at(meta), order or (), count, offset)
-        expanded: Statement = with_views(statement, views or {})
-        if views:
-            check_size(expanded)
+        if not views:
+            return statement
+        expanded: Statement = with_views(statement, views)
+        check_size(expanded)
         return expanded
 
     nested_query = full
@@ -365,7 +390,7 @@ class _Build(lark.Transformer[Token, Any]):
         try:
             return self._milliseconds(digits, unit, meta)
         except InvalidOperation:
-            message = f"{number} is not a number."
+            message = f"{number[:40]} is not a number."
             hint = "Write Interval '10' Minutes."
             raise QuerySyntaxError(message, span=_at(number), text=self.text, hint=hint) from None
 
@@ -377,13 +402,14 @@ class _Build(lark.Transformer[Token, Any]):
             raise QuerySyntaxError(
                 f"{str(unit)!r} is not a unit of time.", span=_at(unit), text=self.text, hint=hint
             )
-        ms = Decimal(number) * scale
-        if ms <= 0 or ms != int(ms):
-            problem = (
-                "A duration is positive."
-                if ms <= 0
-                else "A duration is a whole number of milliseconds."
-            )
+        try:
+            ms = Decimal(number) * scale
+        except Overflow:
+            ms = Decimal(MAX)
+        if not 0 < ms < MAX or ms != int(ms):
+            problem = "A duration is a whole number of milliseconds."
+            if not 0 < ms < MAX:
+                problem = "A duration is positive." if ms <= 0 else "The duration is too long."
             raise QuerySyntaxError(problem, span=_at(meta), text=self.text)
         return int(ms)
 
@@ -402,20 +428,26 @@ class _Build(lark.Transformer[Token, Any]):
         if not any(isinstance(part, list) for part in parts[2:]):
             return tuple(parts[2:]), ()
         choices = [part if isinstance(part, list) else [(part,)] for part in parts[2:]]
+        self._check_sets(meta, prod(map(len, choices)))
         sets = tuple(
             tuple(dict.fromkeys(each for one in chosen for each in one))
             for chosen in product(*choices)
         )
-        if len(sets) > _MOST_SETS:
-            message = f"These are {len(sets)} grouping sets; {_MOST_SETS} are possible."
-            raise QuerySyntaxError(message, span=_at(meta), text=self.text)
         return tuple(dict.fromkeys(each for one in sets for each in one)), sets
 
     def set(self, meta: Meta, parts: list[Any]) -> tuple[Expression, ...]:
         return tuple(parts)
 
+    def _check_sets(self, meta: Meta, count: int) -> None:
+        """Raises ``QuerySyntaxError`` for too many grouping sets, before any is made."""
+        if count > _MOST_SETS:
+            many = count if count < 10**6 else "millions of"
+            message = f"These are {many} grouping sets; {_MOST_SETS} are possible."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text)
+
     def rollup(self, meta: Meta, parts: list[Any]) -> list[tuple[Expression, ...]]:
         columns = parts[1:]
+        self._check_sets(meta, len(columns) + 1)
         ends = range(len(columns), -1, -1)
         return [tuple(each for one in columns[:end] for each in one) for end in ends]
 
@@ -470,9 +502,22 @@ class _Build(lark.Transformer[Token, Any]):
     def between(self, meta: Meta, parts: list[Any]) -> Operation:
         """Builds two comparisons, which have the same meaning."""
         value, negated, _, low, _, high = parts
+        self._check_repeated(value, 2, meta)
         least = Operation(">=", (value, low), _at(meta))
         most = Operation("<=", (value, high), _at(meta))
         return self._perhaps(negated, Operation("and", (least, most), _at(meta)), meta)
+
+    def _check_repeated(self, operand: Expression | None, times: int, meta: Meta) -> None:
+        """Raises ``QuerySyntaxError`` for an operand with too many parts to be repeated."""
+        waiting, count = [operand] if operand is not None else [], 0
+        while waiting and count * times <= _MOST_REPEATED:
+            part = waiting.pop()
+            count += 1
+            waiting += operands(part)
+        if times > 1 and count * times > _MOST_REPEATED:
+            message = "The operand has too many parts for Between, or for Case with its conditions."
+            hint = "Compute it in a query in brackets, which gives it a name."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text, hint=hint)
 
     def _perhaps(self, negated: Token | None, condition: Operation, meta: Meta) -> Operation:
         return Operation("not", (condition,), _at(meta)) if negated else condition
@@ -512,12 +557,13 @@ class _Build(lark.Transformer[Token, Any]):
     def case(self, meta: Meta, parts: list[Any]) -> Operation:
         """Builds a case of conditions: ``Case x When a`` is ``Case When x = a``."""
         _, subject, *rest, _, other, _ = parts
-        operands: list[Expression] = []
+        built: list[Expression] = []
+        self._check_repeated(subject, len(rest), meta)
         for condition, value in rest:
             if subject is not None:
                 condition = Operation("=", (subject, condition), _at(meta))
-            operands += [condition, value]
-        return Operation("case", (*operands, *([other] if other is not None else [])), _at(meta))
+            built += [condition, value]
+        return Operation("case", (*built, *([other] if other is not None else [])), _at(meta))
 
     def when(self, meta: Meta, parts: list[Any]) -> tuple[Expression, Expression]:
         return parts[1], parts[3]

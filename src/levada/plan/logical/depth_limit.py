@@ -15,6 +15,18 @@ from levada.plan.logical.variables import expressions
 
 MOST_OPERATORS = 250
 MOST_CALLS = 120
+MOST_PARTS = 10_000
+"""Operators, functions and operands of an expression, each as often as it is evaluated."""
+
+
+def has_many_parts(expression: Expression) -> bool:
+    """Returns whether an expression has more than ``MOST_PARTS`` parts. Cost: that many steps."""
+    waiting, count = [expression], 0
+    while waiting and count <= MOST_PARTS:
+        part = waiting.pop()
+        count += 1
+        waiting += part.args if isinstance(part, Call) else ()
+    return count > MOST_PARTS
 
 
 def check_depth(pattern: Node, text: str) -> None:

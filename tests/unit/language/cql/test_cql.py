@@ -329,3 +329,32 @@ def test_errors_in_scripts(text: str, column: int, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse_script(text)
     assert (caught.value.span, caught.value.message) == (Span(1, column), message)
+
+
+S = "From S [Range 10 s Slide 5 s]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"Select Count(*) {S} Group By {', '.join(['Cube(a,b,c,d,e,f)'] * 9)}", "are millions of"),
+        (f"Select Count(*) {S} Group By Cube(a,b,c,d,e,f), Rollup(a)", "are 128 grouping sets"),
+        (f"Select Count(*) {S} Group By Rollup({','.join('a' * 99)})", "are 100 grouping sets"),
+        (f"Select {'Case When a = 1 Then ' * 700}1{' End' * 700} {S}", "nested too deeply"),
+        (f"Select {'9' * 5000} {S}", r"so 9{40}\.\. is none"),
+        (f"Select a {S} Limit {'9' * 5000}", "An integer has 64 bits"),
+        ("Select a From S [Rows 9223372036854775808]", "An integer has 64 bits"),
+        ("Select Lag(a, 9223372036854775808) Over (Order By ts) From S [Now]", "has 64 bits"),
+        (f"Select a From S [Range {'9' * 5000} s]", "An integer has 64 bits"),
+        (f"Select {'Case ' * 40}a{' When 1 Then 2 When 3 Then 4 End' * 40} {S}", "too many parts"),
+        (f"Select a {S} Where {'(' * 40}a{' Between 1 And 5)' * 40}", "too many parts for Between"),
+        ("Select a From S [Range 1e999999999 s]", "The duration is too long"),
+        (f"Select a {S} Where ts > Interval '{'9' * 5000}' Days", "The duration is too long"),
+        (f"Select a {S} Where ts > Interval 'Infinity' Days", "The duration is too long"),
+        (f"Select a {S} Where ts > Interval 'sNaN' Days", "'sNaN' is not a number"),
+        (f"Select a From S [Range 0.{'0' * 5000}1 s]", "whole number of milliseconds"),
+    ],
+)
+def test_text_that_asks_for_too_much_is_refused_before_it_is_made(text: str, message: str) -> None:
+    with pytest.raises(QuerySyntaxError, match=message):
+        parse_script(text)

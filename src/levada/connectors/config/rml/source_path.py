@@ -17,6 +17,8 @@ def find_file(source: LogicalSource, folder: Path, allowed: Sequence[Path] = ())
     """Returns the path of a source of a mapping in ``folder``. Raises ``UsageError`` for one that
     is outside of the folder and of those ``allowed``, or that is missing.
     """
+    if "\0" in source.path + source.root:
+        raise UsageError(f"The source {source.path!r} is not a path: it has a NUL.")
     roots = {MAPPING: [folder], WORKING: [Path.cwd(), folder]}.get(source.root)
     candidates = [root / source.path for root in roots or [Path(source.root)]]
     path = next((each for each in candidates if each.exists()), candidates[-1])

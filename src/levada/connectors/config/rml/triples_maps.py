@@ -98,7 +98,10 @@ def read_triples_maps(graph: MappingGraph, base: str = "") -> tuple[TriplesMap, 
         raise graph.fault(
             "it has no triples map", hint="A triples map has rml:logicalSource and rml:subjectMap."
         )
-    return tuple(_Reader(graph, node, number, base).read() for number, node in enumerate(nodes))
+    try:
+        return tuple(_Reader(graph, node, number, base).read() for number, node in enumerate(nodes))
+    except RecursionError:
+        raise graph.fault("functions are nested too deeply", "functionExecution") from None
 
 
 def _is_triples_map(graph: MappingGraph, node: Node) -> bool:

@@ -51,6 +51,7 @@ from levada.language.translate.cql.functions import (
     text,
 )
 from levada.language.translate.cql.scope import Scope
+from levada.plan.logical.depth_limit import MOST_PARTS, has_many_parts
 
 _NUMBERS = (LiteralType.INTEGER, LiteralType.DOUBLE)
 _INTERNAL = (
@@ -74,7 +75,6 @@ _COMPARISON = {
     "in": Function.IN,
 }
 _MOST_ARGUMENTS = 255
-_GREATEST = 2**63 - 1  # its negative and one less is written as a difference, as in SQL
 _LOGIC = {"or": Function.OR, "and": Function.AND, "not": Function.NOT}
 
 
@@ -117,15 +117,22 @@ class Translator:
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
         """Translates an expression; ``aggregates``: the clause that allows no aggregates, if any
-        ("Where").
+        ("Where"). Raises ``QueryError`` where it has too many parts.
         """
+        typed = self._value(node, aggregates)
+        if has_many_parts(typed.expression):
+            message = f"This takes more than {MOST_PARTS:,} steps, since it repeats its parts."
+            hint = "Compute the parts in a query in brackets, which gives each a name."
+            raise self._error(message, node.span, hint)
+        return typed
+
+    def _value(self, node: ast.Expression, aggregates: str) -> Typed:
         match node:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
             case ast.Constant(LiteralType.NULL):
                 return Typed(NO_VALUE, LiteralType.NULL)
             case ast.Constant(kind):
-                self._check_size(kind, node.text, node.span)
                 return Typed(Const(constant(kind, node.text)), kind)
             case ast.Operation():
                 return self._operation(node, aggregates)
@@ -395,11 +402,6 @@ class Translator:
         either = {one, other} - {LiteralType.NULL}
         if len(either) > 1 and not either <= set(_NUMBERS):
             message = f"A value of the type {one} is compared with one of the type {other}."
-            raise self._error(message, span)
-
-    def _check_size(self, kind: LiteralType, text: str, span: Span) -> None:
-        if kind is LiteralType.INTEGER and int(text) > _GREATEST:
-            message = f"An integer has 64 bits, so {text} is none: write {text}.0 for a double."
             raise self._error(message, span)
 
     def _error(self, message: str, span: Span, hint: str = "") -> QueryError:

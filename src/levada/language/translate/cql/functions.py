@@ -132,11 +132,11 @@ def _extreme(comparison: Function) -> Callable[[Arguments], Expression]:
     """The greatest or least of some values; those without a value are left out."""
 
     def build(args: Arguments) -> Expression:
-        best = args[0]
-        for value in args[1:]:
-            chosen = Call(_F.IF, (Call(comparison, (best, value)), best, value))
-            best = Call(_F.COALESCE, (chosen, best, value))
-        return best
+        if len(args) < 2:
+            return args[0]
+        halves = (build(args[: len(args) // 2]), build(args[len(args) // 2 :]))
+        chosen = Call(_F.IF, (Call(comparison, halves), *halves))
+        return Call(_F.COALESCE, (chosen, *halves))
 
     return build
 

@@ -7,8 +7,9 @@ by measured counts (docs/decisions/0070-ends-and-prices.md).
 Some query wants each row that a relaxed join keeps, so separate joins would be given at least as
 many. Pairs of rows for different queries' constants are made in the relaxed join only. A join whose
 work is ``HIGH`` times the other is unprofitable until it is ``LOW`` times. A query that is added
-meanwhile has a join of its own, and running queries leave the join, half of them at a time
-(``plan/migration/migrate_to_shared``). No result depends on it.
+meanwhile has a join of its own. If it is ``LEAVING`` times the other, running queries leave the
+join, half of them at a time (``plan/migration/migrate_to_shared``): they have the cost of moving,
+and separate joins are given more rows where their conditions overlap. No result depends on it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from levada.plan.execution.plan import At, QueryPlan
 from levada.plan.execution.steps import Report
 from levada.plan.topology.catalog_members import CatalogNode
 
-HIGH, LOW = 2.0, 1.5
+HIGH, LOW, LEAVING = 2.0, 1.5, 3.0
 DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
 MIN_PAIRS = register(f"{__name__}.MIN_PAIRS", 1000)
 """The minimum number of pairs for a decision."""
@@ -92,7 +93,8 @@ class UnprofitableJoins:
         readers: dict[At, list[str]] = {}
         for query in queries if self.joins else ():
             for join in {*joins_of_picks(query, nodes)} & self.joins & self.measured:
-                readers.setdefault(join, []).append(query.name)
+                if wasted_work_ratio(self._since(join)) > LEAVING:
+                    readers.setdefault(join, []).append(query.name)
         return [
             (join, names[(len(names) + 1) // 2 :]) for join, names in readers.items() if names[1:]
         ]

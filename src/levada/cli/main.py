@@ -394,8 +394,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. ``arguments`` None: those of the process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
+    command = typer.main.get_command(app)
+    if not {"--help", "-h"}.isdisjoint(words) or not words:
+        from levada.cli.help.help_layout import lay_out
+
+        lay_out(command)
     try:
-        app(words, prog_name="levada")
+        command(words, prog_name="levada")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:

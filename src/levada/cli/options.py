@@ -82,10 +82,11 @@ Static = Annotated[
     list[str] | None,
     typer.Option(
         "--static",
-        metavar="PATH[,graph=IRI][,format=WORD][,reload=true]",
+        metavar="PATH[,key=value...]",
         rich_help_panel=_SOURCES,
         help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and "
-        ".zst. With reload=true a file is read anew whenever it changes.",
+        ".zst. Keys: graph=IRI, format=WORD; with reload=true a file is read anew whenever it "
+        "changes.",
     ),
 ]
 Dialect = Annotated[

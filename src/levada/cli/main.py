@@ -277,9 +277,10 @@ def _status(
     checkpoint: o.CheckpointFolder,
     as_json: o.AsJson = False,
     live: Live = False,
+    verbose: o.Verbose = False,
     debug: o.Debug = False,
 ) -> None:
-    """Show the results of the queries on a checkpoint, what they wait for, and why a query has no
+    """Show the progress on a checkpoint: what is read, how far, what waits, and why a query has no
     result.
     """
     from levada.cli.status import status
@@ -287,9 +288,9 @@ def _status(
     if live:
         from levada.cli.remote.watch_status import watch
 
-        watch(checkpoint, as_json=as_json)
+        watch(checkpoint, as_json=as_json, verbose=verbose)
     else:
-        status(checkpoint, as_json=as_json)
+        status(checkpoint, as_json=as_json, verbose=verbose)
 
 
 @app.command("verify", epilog="[bold]Example[/bold]\n\nlevada verify state")

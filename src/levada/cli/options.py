@@ -421,6 +421,9 @@ Stage = Annotated[
 Steps = Annotated[
     bool, typer.Option("--steps", help="Show each rule of the optimizer, its time and its result.")
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also patterns, costs, placement and other internals.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
     Path,

@@ -192,6 +192,8 @@ def test_what_a_query_shares_is_named(root: Any, capsys: pytest.CaptureFixture[s
     ((match,),) = {*shared.values()}
     assert match.operator.startswith("Match ")
     assert main(["status", str(root)]) == 0
+    assert "shares" not in capsys.readouterr().out
+    assert main(["status", str(root), "--verbose"]) == 0
     assert f"hot: shares {match.operator} with 2." in capsys.readouterr().out
 
 

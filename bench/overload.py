@@ -36,7 +36,7 @@ LASTS = 600.0  # s
 MEASURED, WARM = 20.0, 10.0  # s
 EVERY = 0.25  # s between files
 EPOCH_ROWS = 2000
-PATIENCE = 3 * LASTS
+PATIENCE = 12 * LASTS
 
 
 def run(scale: float, stepped: bool) -> Result:

@@ -80,6 +80,7 @@ def _run(
     checkpoint_mode: o.CheckpointMode = None,
     keep: o.KeepResults = None,
     master: o.Master = None,
+    spark_conf: o.SparkConf = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
     delay: o.Delay = None,
@@ -121,6 +122,7 @@ def _run(
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
         "sharing": sharing, "join": join, "regions": regions,
         "summary": summary, "checkpoint_mode": checkpoint_mode,
+        "spark_conf": o.conf_of(spark_conf),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),

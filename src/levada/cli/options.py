@@ -13,6 +13,7 @@ from levada.connectors.serialization.result_formats import SHAPES, Format, meant
 from levada.core.integer_options import check_partitions, parse_count
 from levada.errors import UsageError, near
 from levada.plan.sharing.sharing_modes import sharing_of
+from levada.runtime.spark.spark_settings import check_conf
 
 _SOURCES, _RESULTS = "Streams and data", "Results"
 MEANING, RUNNING = "Meaning of queries", "Running"
@@ -51,6 +52,14 @@ def _shape(word: str) -> str:
     if word not in SHAPES:
         raise UsageError(f"--as is changes or state, not {word}.", hint=near(word, SHAPES))
     return word
+
+
+def conf_of(settings: list[str] | None) -> dict[str, str] | None:
+    """Returns settings of Spark by name, from ``KEY=VALUE``. Raises ``UsageError``."""
+    pairs = [setting.partition("=") for setting in settings or ()]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise UsageError(f"--spark-conf is KEY=VALUE, not {wrong}.")
+    return check_conf({name: value for name, _, value in pairs}) or None
 
 
 Queries = Annotated[
@@ -254,6 +263,15 @@ Master = Annotated[
     typer.Option(
         metavar="URL",
         help="Spark's master; none: without Spark, in this process; else embedded.",
+        rich_help_panel=RUNNING,
+    ),
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spark-conf",
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.executor.memory=4g or spark.ui.enabled=true.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -91,6 +91,7 @@ from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import carry_over
 from levada.runtime.executor import Executor, cores, master_of
 from levada.runtime.publication.publication import Publication
+from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
@@ -167,6 +168,7 @@ class Engine:
         pin: str | os.PathLike[str] = "",
         watchdog: bool | End = False,
         checkpoint_mode: str = "",
+        spark_conf: Mapping[str, str] = {},
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, limits)
@@ -176,6 +178,7 @@ class Engine:
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         master = master_of(self._spark, master)
+        self._spark_conf = check_conf(spark_conf, has_session=self._spark is not None)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)
         self.temporary = checkpoint is None
         (self._address, self.root), self._mode = (
@@ -485,7 +488,7 @@ class Engine:
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
             read=lambda: paths_read(self._registry, self._statics),
-            bound=processors_of(self._bound),
+            bound=processors_of(self._bound), conf=self._spark_conf,
         )  # fmt: skip
 
     def _wake(self) -> None:

@@ -321,6 +321,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
         ontology=app.options.ontology,
         keep=keep,
         watchdog=end,
+        spark_conf=app.options.spark_conf,
     )
 
 

@@ -173,18 +173,16 @@ class Engine:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)
+        self._conf = check_conf(spark_conf, has_session=spark is not None or master == NO_SPARK)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         master = master_of(self._spark, master)
-        self._spark_conf = check_conf(spark_conf, has_session=self._spark is not None)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)
         self.temporary = checkpoint is None
-        (self._address, self.root), self._mode = (
-            locate_checkpoint(checkpoint),
-            parse_mode(checkpoint_mode),
-        )
+        self._address, self.root = locate_checkpoint(checkpoint)
+        self._mode = parse_mode(checkpoint_mode)
         self._memory, self._wish = Memory.parse(memory), parse_placement_option(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
         partitions = check_partitions(partitions)
@@ -488,7 +486,7 @@ class Engine:
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
             read=lambda: paths_read(self._registry, self._statics),
-            bound=processors_of(self._bound), conf=self._spark_conf,
+            bound=processors_of(self._bound), conf=self._conf,
         )  # fmt: skip
 
     def _wake(self) -> None:

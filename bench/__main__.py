@@ -64,6 +64,7 @@ class Name(StrEnum):
     COUNTING = "counting"
     DELAY = "delay"
     MEMORY = "memory"
+    OVERLOAD = "overload"
     FORMATS = "formats"
     TABLES = "tables"
     ISOLATION = "isolation"

@@ -80,6 +80,7 @@ def _run(
     checkpoint_mode: o.CheckpointMode = None,
     keep: o.KeepResults = None,
     master: o.Master = None,
+    spark_conf: o.SparkConf = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
     delay: o.Delay = None,
@@ -121,6 +122,7 @@ def _run(
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
         "sharing": sharing, "join": join, "regions": regions,
         "summary": summary, "checkpoint_mode": checkpoint_mode,
+        "spark_conf": o.conf_of(spark_conf),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),
@@ -278,9 +280,10 @@ def _status(
     checkpoint: o.CheckpointFolder,
     as_json: o.AsJson = False,
     live: Live = False,
+    verbose: o.Verbose = False,
     debug: o.Debug = False,
 ) -> None:
-    """Show the results of the queries on a checkpoint, what they wait for, and why a query has no
+    """Show the progress on a checkpoint: what is read, how far, what waits, and why a query has no
     result.
     """
     from levada.cli.status import status
@@ -288,9 +291,9 @@ def _status(
     if live:
         from levada.cli.remote.watch_status import watch
 
-        watch(checkpoint, as_json=as_json)
+        watch(checkpoint, as_json=as_json, verbose=verbose)
     else:
-        status(checkpoint, as_json=as_json)
+        status(checkpoint, as_json=as_json, verbose=verbose)
 
 
 @app.command("verify", epilog="[bold]Example[/bold]\n\nlevada verify state")
@@ -395,8 +398,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. ``arguments`` None: those of the process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
+    command = typer.main.get_command(app)
+    if not {"--help", "-h"}.isdisjoint(words) or not words:
+        from levada.cli.help.help_layout import lay_out
+
+        lay_out(command)
     try:
-        app(words, prog_name="levada")
+        command(words, prog_name="levada")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:

@@ -13,6 +13,7 @@ from levada.connectors.serialization.result_formats import SHAPES, Format, meant
 from levada.core.integer_options import check_partitions, parse_count
 from levada.errors import UsageError, near
 from levada.plan.sharing.sharing_modes import sharing_of
+from levada.runtime.spark.spark_settings import check_conf
 
 _SOURCES, _RESULTS = "Streams and data", "Results"
 MEANING, RUNNING = "Meaning of queries", "Running"
@@ -53,6 +54,14 @@ def _shape(word: str) -> str:
     return word
 
 
+def conf_of(settings: list[str] | None) -> dict[str, str] | None:
+    """Returns settings of Spark by name, from ``KEY=VALUE``. Raises ``UsageError``."""
+    pairs = [setting.partition("=") for setting in settings or ()]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise UsageError(f"--spark-conf is KEY=VALUE, not {wrong}.")
+    return check_conf({name: value for name, _, value in pairs}) or None
+
+
 Queries = Annotated[
     list[str] | None,
     typer.Argument(
@@ -82,10 +91,11 @@ Static = Annotated[
     list[str] | None,
     typer.Option(
         "--static",
-        metavar="PATH[,graph=IRI][,format=WORD][,reload=true]",
+        metavar="PATH[,key=value...]",
         rich_help_panel=_SOURCES,
         help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and "
-        ".zst. With reload=true a file is read anew whenever it changes.",
+        ".zst. Keys: graph=IRI, format=WORD; with reload=true a file is read anew whenever it "
+        "changes.",
     ),
 ]
 Dialect = Annotated[
@@ -256,6 +266,15 @@ Master = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spark-conf",
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.executor.memory=4g or spark.ui.enabled=true.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Epoch = Annotated[
     str | None,
     typer.Option(
@@ -419,6 +438,9 @@ Stage = Annotated[
 ]
 Steps = Annotated[
     bool, typer.Option("--steps", help="Show each rule of the optimizer, its time and its result.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also patterns, costs, placement and other internals.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AllLines = Annotated[

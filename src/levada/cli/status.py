@@ -39,17 +39,18 @@ from levada.engine.status.status import (
 from levada.engine.status.status_document import status_document
 from levada.engine.status.summary import StreamCounts, remarks, table
 
+OVERLOADED = "Overloaded: too few partitions have time, and there may be no more."
 CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
 
 
-def status(checkpoint: Path, *, as_json: bool) -> None:
-    """Prints the status of a checkpoint, as tables or as JSON."""
+def status(checkpoint: Path, *, as_json: bool, verbose: bool) -> None:
+    """Prints the status of a checkpoint, as tables (``verbose``: with internals) or as JSON."""
     checkpoint_status = read_status(checkpoint)
     if as_json:
         document = status_document(checkpoint, checkpoint_status, time.time())
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        Console().print(show(checkpoint_status))
+        Console().print(show(checkpoint_status, verbose=verbose))
 
 
 def verify(checkpoint: Path) -> None:
@@ -101,63 +102,81 @@ def show_report(report: store.Report) -> RenderableType:
     return Group(Text(f"after epoch {report.epoch:,}{running}"), table(heads, rows))
 
 
-def show(status: Status) -> RenderableType:
-    """Returns the status for people: tables of streams, queries, patterns and charges, and
-    remarks.
+def show(status: Status, *, verbose: bool = False) -> RenderableType:
+    """Returns the status for people: what is read, how far, what waits, what is wrong. ``verbose``:
+    also patterns, costs and other internals.
     """
-    end = ", ended" if status.has_ended else ""
-    streams = [(name, *_stream_counts(s)) for name, s in status.streams.items()]
+    parts: list[RenderableType] = [*map(Text, drivers(status)), _stream_table(status)]
+    parts += map(Text, (*remarks(status.streams), *_stream_notes(status)))
     queries = [(q.name, f"{q.results:,}", instant(q.watermark), _next(q)) for q in status.queries]
-    parts: list[RenderableType] = [
-        Text(f"after epoch {status.epoch:,}{end}"),
-        *map(Text, drivers(status)),
-        table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
-        *(Text(f"{name} was added while an engine ran.") for name in status.runtime_streams),
-        *map(Text, remarks(status.streams)),
-        *(
-            Text(f"{one.reason.rstrip('.')}, since {instant(one.since_ms)}.")
-            for one in status.unavailable_streams
-        ),
-        *map(Text, [status.clock_step] * bool(status.clock_step)),
-        table(("query", "results", "watermark", "next report"), queries),
-    ]
-    parts.append(table(CHARGE_HEADS, [(q.name, *_charges(q)) for q in status.queries]))
+    parts.append(table(("query", "results", "watermark", "next report"), queries))
     for q in status.queries:
-        if q.patterns:
-            rows = [(p.text, p.stream, _count_text(p.matched_triples)) for p in q.patterns]
-            parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
-        if q.reason:
-            parts.append(Text(f"{q.name}: {q.reason}"))
-        if not q.reason:
-            parts += [Text(f"{q.name}: {sentence}") for sentence in q.unmatched_patterns]
-    parts += [Text(sentence) for sentence in (*describe_sharing(status), *ends(status))]
-    parts += [Text(why) for why in status.suspended_queries.values()]
-    parts += [Text(f"{name}: goes over to other operators.") for name in status.migrating_queries]
+        reasons = [q.reason] if q.reason else q.unmatched_patterns
+        parts += [Text(f"{q.name}: {sentence}") for sentence in reasons]
+    parts += map(Text, (*ends(status), *status.suspended_queries.values()))
     if status.outputs:
         outs = [(o.query, o.target, f"{o.pending_reports:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _output_text(output)]
+    if status.balance is not None and status.balance.is_overloaded:
+        parts.append(Text(OVERLOADED))
+    end = ", ended" if status.has_ended else ""
+    head = Text(f"after epoch {status.epoch:,}{end}")
+    return Group(head, *parts, *(_internals(status) if verbose else ()))
+
+
+def _stream_table(status: Status) -> RenderableType:
+    rows = [(name, *_stream_counts(s)) for name, s in status.streams.items()]
+    return table(("stream", "elements", "unread", "late", "dead", "watermark"), rows)
+
+
+def _stream_notes(status: Status) -> Iterator[str]:
+    """Yields sentences about streams that were added or do not answer, and about the clock."""
+    yield from (f"{name} was added while an engine ran." for name in status.runtime_streams)
+    for one in status.unavailable_streams:
+        yield f"{one.reason.rstrip('.')}, since {instant(one.since_ms)}."
+    if status.clock_step:
+        yield status.clock_step
+
+
+def _internals(status: Status) -> Iterator[RenderableType]:
+    """Yields tables and sentences for diagnosis: what was matched, what it costs, where it runs."""
+    if status.memory is not None:
+        memory = (status.memory.driver_bytes, status.memory.task_bytes)
+        driver, tasks = (round(size / 1e6) for size in memory)
+        yield Text(f"Memory: {driver:,} MB, its child processes {tasks:,} MB.")
+    yield table(CHARGE_HEADS, [(q.name, *_charges(q)) for q in status.queries])
+    for q in status.queries:
+        if q.patterns:
+            rows = [(p.text, p.stream, _count_text(p.matched_triples)) for p in q.patterns]
+            yield table((f"patterns of {q.name}", "stream", "matched"), rows)
+    yield from map(Text, describe_sharing(status))
+    yield from (Text(f"{name}: goes over to other operators.") for name in status.migrating_queries)
     if status.relaxed_joins:
         heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
-        parts.append(table(heads, [_pattern_counts(one) for one in status.relaxed_joins]))
+        yield table(heads, [_pattern_counts(one) for one in status.relaxed_joins])
     if status.join_strategies:
         heads = ("join", "of", "form", "changed", "one step, us", "two at a time, us")
-        parts.append(table(heads, [_join_forms(one) for one in status.join_strategies]))
-    parts += [Text(read_of(one)) for one in [status.static_load] if one is not None]
+        yield table(heads, [_join_forms(one) for one in status.join_strategies])
+    if status.static_load is not None:
+        yield Text(read_of(status.static_load))
     if status.executors is not None:
-        parts.append(Text(executors(status.executors)))
-    parts += [Text(sentence) for sentence in places(status)]
+        yield Text(executors(status.executors))
+    yield from map(Text, places(status))
     if status.balance is not None:
-        parts += _balance(status.balance)
+        yield from _balance(status.balance)
     if status.epoch_costs is not None:
-        parts += [Text(sentence) for sentence in sentences(status.epoch_costs)]
-    return Group(*parts)
+        yield from map(Text, sentences(status.epoch_costs))
 
 
 def _stream_counts(counts: StreamCounts) -> tuple[str, ...]:
-    """Returns the cells of a stream: its counts, and its watermark."""
-    numbers = (counts.elements, counts.triples, counts.late, counts.dead_letters)
-    return *(f"{number:,}" for number in numbers), instant(counts.watermark)
+    """Returns the cells of a stream: its counts, its unread input, and its watermark."""
+    unread = "-"
+    if counts.backlog is not None:
+        count, size = counts.backlog.elements, counts.backlog.size_bytes or 0
+        unread = f"{size:,} B" if count is None else f"{count:,}"
+    elements, late = f"{counts.elements:,}", f"{counts.late:,}"
+    return elements, unread, late, f"{counts.dead_letters:,}", instant(counts.watermark)
 
 
 def _count_text(count: int | None) -> str:
@@ -283,7 +302,7 @@ def _balance(balance: RebalanceReport) -> Iterator[RenderableType]:
         f"{balance.ratio:g} times the mean."
     )
     if balance.is_overloaded:
-        yield Text("Overloaded: too few partitions have time, and there may be no more.")
+        yield Text(OVERLOADED)
     if balance.imbalance_reason:
         yield Text(balance.imbalance_reason)
     loads = [

@@ -91,6 +91,7 @@ from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.stream_progress import carry_over
 from levada.runtime.executor import Executor, cores, master_of
 from levada.runtime.publication.publication import Publication
+from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
     from levada.runtime.spark.spark_session import SparkSession
@@ -167,10 +168,12 @@ class Engine:
         pin: str | os.PathLike[str] = "",
         watchdog: bool | End = False,
         checkpoint_mode: str = "",
+        spark_conf: Mapping[str, str] = {},
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)
+        self._conf = check_conf(spark_conf, has_session=spark is not None or master == NO_SPARK)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
@@ -178,10 +181,8 @@ class Engine:
         master = master_of(self._spark, master)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)
         self.temporary = checkpoint is None
-        (self._address, self.root), self._mode = (
-            locate_checkpoint(checkpoint),
-            parse_mode(checkpoint_mode),
-        )
+        self._address, self.root = locate_checkpoint(checkpoint)
+        self._mode = parse_mode(checkpoint_mode)
         self._memory, self._wish = Memory.parse(memory), parse_placement_option(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, LearnPlacementOption))
         partitions = check_partitions(partitions)
@@ -485,7 +486,7 @@ class Engine:
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
             read=lambda: paths_read(self._registry, self._statics),
-            bound=processors_of(self._bound),
+            bound=processors_of(self._bound), conf=self._conf,
         )  # fmt: skip
 
     def _wake(self) -> None:

@@ -135,8 +135,8 @@ class Driver:
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall_clock_ms()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
-        self._idle_epochs = 0  # in a row
-        self._unsteady = 0  # failures of epochs that did not come again
+        self._timed = checkpoint.last.epoch if checkpoint.last else 0  # the last epoch with a time
+        self._idle_epochs = self._unsteady = 0  # in a row; failures that did not come again
         self._ahead = PlanningAhead(self.loop)
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
         self._collected = DeferredCollection()
@@ -168,7 +168,7 @@ class Driver:
             tempo.learner.epochs = self.epochs
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._note = WorkNote(checkpoint.root)
-        self._heart = HeartbeatThread(checkpoint, self.loop, sourcing, self._spools)
+        self.heart = HeartbeatThread(checkpoint, self.loop, sourcing, self._spools)
 
     def _discard_old_plans(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
         """Discards state and plans that this run's queries cannot use."""
@@ -189,8 +189,8 @@ class Driver:
     def start(self, held: ExitStack) -> None:
         """Starts all but the loop's thread (``engine.epoch_loop.start_epochs``)."""
         held.callback(self._note.close)
-        held.callback(self._heart.stop)
-        self._heart.start()
+        held.callback(self.heart.stop)
+        self.heart.start()
         held.callback(self._ahead.preempt)
         held.callback(self.loop.stop)
 
@@ -243,7 +243,7 @@ class Driver:
         """Returns the condition for which epochs wait; "" without one, or if it is unknown."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        reasons = (self._awaits or self._held_by, *self._heart.unavailable_sources.values())
+        reasons = (self._awaits or self._held_by, *self.heart.unavailable_sources.values())
         return " ".join(each for each in reasons if each)
 
     def await_end(self, timeout: float | None = None) -> bool:
@@ -276,9 +276,13 @@ class Driver:
         self._held_by = self._deliveries.held_by(self.publication.index)
         self._suspend_unwritten()
         if self._held_by:
+            self._timed = self.last.epoch  # the duration would include the wait
             return None
-        now = time.monotonic() * 1000
-        hurries = self._tempo.once or self._full or self.last.behind or self._is_plan_awaited
+        now, last_epoch = time.monotonic() * 1000, self.last
+        if last_epoch.epoch > self._timed:
+            self.heart.backlog.durations += [now - self._last_start]
+        self._timed = last_epoch.epoch
+        hurries = self._tempo.once or self._full or last_epoch.behind or self._is_plan_awaited
         due = self._last_start + self.epochs.pace.interval.ms
         if not hurries and now < due:
             self.loop.wait_until(due / 1000)

@@ -7,18 +7,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from levada.checkpoint.leadership.heartbeat import EPOCH_SECONDS, Load
 from levada.checkpoint.reader_leases import epochs_there
 from levada.checkpoint.request_files import engine_runs
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.spool.push_spool import is_pushed
 from levada.core.event_time import MAX, MIN
-from levada.engine.status.status import QueryStatus, Status, read_status
+from levada.engine.status.status import QueryStatus, Status, last_load, read_status
 from levada.engine.status.status_document import (
     age_seconds,
     epoch_age_seconds,
@@ -222,8 +224,68 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
         "levada_query_watermark_seconds", "How far a query is.", "gauge", query_marks
     )
     yield from _query_metrics(status.queries)
+    yield from _backlog_metrics(status, now)
+    yield from _output_metrics(status, now)
+    yield from _load_metrics(last_load(root))
     off = [({"query": name}, 1.0) for name in status.suspended_queries]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
+
+
+def _backlog_metrics(status: Status, now: float) -> Iterator[str]:
+    """Yields the unread input of streams."""
+    backlogs = [({"stream": n}, c.backlog) for n, c in status.streams.items() if c.backlog]
+    for name, help_text, value in (
+        ("elements", "Elements that wait to be read, of files estimated.", lambda b: b.elements),
+        ("bytes", "Bytes of files that wait to be read.", lambda b: b.size_bytes),
+        (
+            "age_seconds",
+            "Seconds since the oldest unread input arrived; 0 without any.",
+            lambda b: age_seconds(b.oldest_ms, now) or 0.0,
+        ),
+        (
+            "catch_up_seconds",
+            "Seconds until all is read; missing if more arrives than is read.",
+            lambda b: b.catch_up_seconds,
+        ),
+    ):
+        values = [(labels, value(backlog)) for labels, backlog in backlogs]
+        samples: list[Sample] = [(labels, float(v)) for labels, v in values if v is not None]
+        yield from _metric(f"levada_stream_backlog_{name}", help_text, "gauge", samples)
+
+
+def _output_metrics(status: Status, now: float) -> Iterator[str]:
+    """Yields the lag of outputs."""
+    outputs = [({"query": o.query, "target": o.target}, o) for o in status.outputs]
+    for name, help_text, value in (
+        ("pending_reports", "Reports that an output lacks.", lambda o: o.pending_reports),
+        (
+            "age_seconds",
+            "Seconds since the oldest report that an output lacks; 0 without one.",
+            lambda o: age_seconds(o.oldest_pending_ms, now) or 0.0,
+        ),
+        ("failing", "Whether the target takes nothing.", lambda o: bool(o.reason)),
+    ):
+        samples: list[Sample] = [(labels, float(value(output))) for labels, output in outputs]
+        yield from _metric(f"levada_output_{name}", help_text, "gauge", samples)
+
+
+def _load_metrics(load: Load) -> Iterator[str]:
+    """Yields the durations of epochs, and memory."""
+    if load.epoch_counts:
+        name, below = "levada_epoch_duration_seconds", accumulate(load.epoch_counts)
+        buckets = [f"{bound:g}" for bound in EPOCH_SECONDS] + ["+Inf"]
+        yield f"# HELP {name} Durations of epochs since the engine started."
+        yield f"# TYPE {name} histogram"
+        yield from (f'{name}_bucket{{le="{le}"}} {n}' for le, n in zip(buckets, below, strict=True))
+        yield f"{name}_sum {load.epoch_seconds:.15g}"
+        yield f"{name}_count {sum(load.epoch_counts)}"
+    if load.driver_bytes:
+        memory: list[Sample] = [
+            ({"process": "driver"}, float(load.driver_bytes)),
+            ({"process": "tasks"}, float(load.task_bytes)),
+        ]
+        help_text = "Resident memory on the engine's machine."
+        yield from _metric("levada_memory_bytes", help_text, "gauge", memory)
 
 
 def _query_metrics(queries: Sequence[QueryStatus]) -> Iterator[str]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,6 +24,7 @@ from support.http_server import EVENTS, GRAPHS, Run, events, last_report
 from support.npm_packages import packages, said, started
 from support.polling import PATIENCE, until
 
+PROMETHEUS = Path(__file__).parents[3] / "deploy/prometheus"
 EVENTSOURCE = """
 const { EventSource } = require("eventsource");
 const source = new EventSource(process.argv[1]);
@@ -171,10 +174,30 @@ def test_rsp_js_counts_what_the_socket_sends(client: httpx.Client, run: Run) -> 
     assert sum(found["windows"]) > 20
 
 
-def test_promtool(client: httpx.Client) -> None:
+@pytest.fixture
+def promtool() -> str:
     tool = shutil.which("promtool") or shutil.which(cache_folder() / "promtool")
     if tool is None:
         pytest.skip("promtool is NOT tested: it is not there (make parts, or Debian: prometheus).")
+    return tool
+
+
+def test_promtool(client: httpx.Client, promtool: str) -> None:
     text = client.get("/metrics").text
-    done = subprocess.run([tool, "check", "metrics"], input=text, capture_output=True, text=True)
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    names = set(re.findall(r"levada_\w+", (PROMETHEUS / "levada.rules.yml").read_text()))
+    missing = [name for name in names if name.removesuffix("_bucket") not in text]
+    assert not missing, "alert rules use metrics of the server"
+
+
+def test_rules_for_prometheus(promtool: str) -> None:
+    for command in (
+        ["check", "config", "prometheus.yml"],
+        ["check", "rules", "--lint-fatal", "levada.rules.yml"],
+        ["test", "rules", "levada.test.yml"],
+    ):
+        done = subprocess.run([promtool, *command], cwd=PROMETHEUS, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr

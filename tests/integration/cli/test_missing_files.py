@@ -77,3 +77,21 @@ def test_app_file_that_names_a_missing_file_ends_with_2(
     )
     assert main(["run", "--app", "no.yaml" if missing == "app" else "app.yaml", *ONCE]) == 2
     assert "no" in capsys.readouterr().err
+
+
+def test_folders_below_a_folder_are_read_by_a_pattern(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for k, name in enumerate("ab", 1):
+        (tmp_path / "s" / name).mkdir(parents=True)
+        line = f"<http://e/{name}> <http://e/p> <http://e/o> {k} .\n"
+        (tmp_path / "s" / name / "1.nt").write_text(line)
+    (tmp_path / "q.rq").write_text(
+        "SELECT ?a FROM NAMED WINDOW <w> ON <http://e/s> [NOW] WHERE { WINDOW <w> { ?a ?p ?b } }"
+    )
+    run = ["run", "q.rq", "--once", "--master", "none", "--stream"]
+    assert main([*run, "http://e/s=s"]) == 3
+    assert "For the folders below it write s/**/*.nt, for example." in capsys.readouterr().err
+    assert main([*run, "http://e/s=s/**/*.nt"]) == 0
+    assert "2 elements" in capsys.readouterr().err

@@ -113,6 +113,7 @@ WORDS: dict[str, str | int | None] = {
     "anywhere": "",
     "forever": None,
     "never": None,
+    "none": "",
     "a day": None,
 }
 WORDS |= {"a comma": ",", "1,000,000": 1_000_000}

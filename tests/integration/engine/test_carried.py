@@ -116,7 +116,7 @@ def test_what_goes_by_file_and_what_by_value_is_counted_and_told(
     assert filed.transport.repeated_jobs == filed.epoch, "one in each epoch"
     assert states(by_file, filed, "one_task") == {"fused"}
 
-    for command in (["status"], ["explain", "--placement"]):
+    for command in (["status", "--verbose"], ["explain", "--placement"]):
         assert main([*command, str(by_file / "ck")]) == 0
         text = " ".join(capsys.readouterr().out.split())
         assert "went by file on one host, 0 (0.0 MB) through the shuffle" in text

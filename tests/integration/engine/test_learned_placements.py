@@ -78,7 +78,9 @@ def test_a_run_learns_and_its_results_are_the_same(tmp_path: Path) -> None:
         "some epochs were before"
     )
     assert others and not any(lesson.moved_groups for lesson in others), "what is good stays"
-    text = "\n".join(str(part) for part in show(read_status(tmp_path / "learned")).renderables)
+    text = "\n".join(
+        str(part) for part in show(read_status(tmp_path / "learned"), verbose=True).renderables
+    )
     assert "readers moved at epoch" in text and "nothing much better was found" in text
 
 

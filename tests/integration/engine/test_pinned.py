@@ -87,7 +87,7 @@ def test_status_and_placement_tell_what_is_bound_in_this_run(
             engine.start(once=True, keep_open=True)
             engine.await_end()
         texts, found = [], []
-        for command in (["status", state], ["explain", "--placement", state]):
+        for command in (["status", state, "--verbose"], ["explain", "--placement", state]):
             assert main(command) == 0
             texts.append(" ".join(capsys.readouterr().out.split()))
             assert main([*command, "--json"]) == 0

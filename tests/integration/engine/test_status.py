@@ -174,7 +174,11 @@ def test_the_command_tells_it_as_text_and_as_json(
         "null_messages": 0,
         "late_cause": "",
         "missing_values": "",
+        "backlog": told["streams"][S]["backlog"],
     }
+    unread = {"elements": 0, "size_bytes": 0, "oldest_ms": None, "age_seconds": None}
+    assert told["streams"][S]["backlog"].items() >= unread.items()
+    assert told["memory"]["driver_bytes"] > 1 << 20
     assert {field.name for field in fields(Status)} == told.keys() - {"epoch_age_seconds"}
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 
@@ -188,6 +192,8 @@ def test_what_a_query_shares_is_named(root: Any, capsys: pytest.CaptureFixture[s
     ((match,),) = {*shared.values()}
     assert match.operator.startswith("Match ")
     assert main(["status", str(root)]) == 0
+    assert "shares" not in capsys.readouterr().out
+    assert main(["status", str(root), "--verbose"]) == 0
     assert f"hot: shares {match.operator} with 2." in capsys.readouterr().out
 
 

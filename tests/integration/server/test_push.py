@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -274,6 +275,12 @@ def test_a_log_that_nobody_reads_is_full(tmp_path: Path) -> None:
         assert codes[-1] == 429
         full = client.post("/streams/s", content=line(1))
         assert full.headers["retry-after"] == "1"
+        kept = HTTPConnection("localhost", client.base_url.port)
+        for _ in range(20):  # the connection of a client that sends all before it reads stays
+            kept.request("POST", "/streams/s", line(1) * 15_000)
+            with kept.getresponse() as answer:
+                assert (answer.status, "before it" in answer.read().decode()) == (429, True)
+        kept.close()
     taken = codes.count(202)
     with engine(tmp_path) as again:
         until(lambda: sum(r.elements for r in again._records().values()) == taken)

@@ -84,7 +84,7 @@ def test_metrics_are_prometheus(client: httpx.Client) -> None:
         assert taken.labels == {"query": "hot"} and taken.value > 0
     assert families["levada_engine_running"].samples[0].value == 1
     assert {s.labels["status"] for s in families["levada_http_requests"].samples} <= {"200", "404"}
-    page = (ROOT / "docs/monitoring.md").read_text()
+    page = (ROOT / "docs/monitoring/metrics.md").read_text()
     names = re.findall(r"^# TYPE (\w+)", found.text, re.MULTILINE)
     assert not [name for name in names if f"`{name}`" not in page]
 

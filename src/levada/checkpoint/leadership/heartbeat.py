@@ -2,7 +2,7 @@
 (docs/decisions/0038-takeover-is-a-commit.md).
 
     pulse          the engine's: another content every ``INTERVAL``; a mark of a clean end; the
-                   streams whose sources do not respond
+                   streams whose sources do not respond; the last measurements of its load
     standby/ID     the name of each standby; another content every ``INTERVAL``
 
 No process compares clocks. A standby measures by its own clock how long a content has stayed the
@@ -25,11 +25,13 @@ from levada.checkpoint.leadership.commit_log import Driver, last_takeover
 from levada.core.checkpoint_files import create
 from levada.core.checksummed_files import seal, unseal
 from levada.core.durable_files import hidden_name, make_folder
+from levada.core.frozen import frozen
 from levada.core.msgspec_warmup import prepare_structs
 
 INTERVAL = 1.0  # s
 GONE = 10 * INTERVAL  # time after which a standby counts as gone
 FILE, FOLDER = "pulse", "standby"
+EPOCH_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 Clock = Callable[[], float]
 T = TypeVar("T")
 
@@ -44,10 +46,41 @@ class Away(msgspec.Struct, frozen=True):
     reason: str
 
 
+@frozen
+class StreamBacklog:
+    """The unread input of a stream: ``elements`` (of files: estimated; None before the first),
+    and ``size_bytes`` (of files; None of a topic). ``oldest_ms``: when the oldest arrived (ms, the
+    engine's clock; None: nothing is unread). Elements that are read and arrive a second, over
+    ``WINDOW`` of ``engine.driver.backlog_thread``. ``catch_up_seconds``: until all is read at these
+    rates (None: unknown, or never).
+    """
+
+    elements: int | None
+    size_bytes: int | None
+    oldest_ms: int | None
+    read_per_second: float = 0.0
+    arriving_per_second: float = 0.0
+    catch_up_seconds: float | None = None
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Measurements of a leader, renewed once a second at most. ``backlog``: by stream.
+    ``epoch_counts``: the epochs of this run by their duration, up to each of ``EPOCH_SECONDS``, and
+    longer; ``epoch_seconds``: of all of them. Resident memory on the leader's machine:
+    ``driver_bytes`` of its process, ``task_bytes`` of its child processes.
+    """
+
+    backlog: dict[str, StreamBacklog] = {}
+    epoch_counts: tuple[int, ...] = ()
+    epoch_seconds: float = 0.0
+    driver_bytes: int = 0
+    task_bytes: int = 0
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """The ``count``-th heartbeat of a leader. ``is_last``: it is the last one.
     ``unavailable_streams``: the unavailable streams. ``clock_step``: the last step of the engine's
-    clock, as a sentence.
+    clock, as a sentence. ``load``: its measurements.
     """
 
     leadership: int
@@ -55,6 +88,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     is_last: bool = False
     unavailable_streams: tuple[Away, ...] = ()
     clock_step: str = ""
+    load: Load = Load()
 
 
 class Waiting(msgspec.Struct, frozen=True):

@@ -58,6 +58,7 @@ from levada.plan.logical.query_options import (
     until_of,
 )
 from levada.plan.sharing.sharing_modes import OFFERED
+from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
     from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
@@ -178,6 +179,14 @@ def texts_at(value: Any, place: str) -> list[str]:
     return [text_at(item, place) for item in (value if isinstance(value, list) else [value])]
 
 
+def conf_at(value: Any, place: str) -> dict[str, str]:
+    """Returns settings of Spark by name. Numbers and booleans become texts as Spark has them."""
+    if not isinstance(value, dict):
+        raise wrong_value(place, "settings of Spark by name", value)
+    conf = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+    return cast(dict[str, str], with_place(place, lambda: check_conf(conf)))
+
+
 def flag_at(value: Any, place: str) -> bool:
     """Returns a boolean."""
     if not isinstance(value, bool):
@@ -291,7 +300,8 @@ class Options:
     machine file, off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
     contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
-    static data. ``said``: options for queries that lack them, by ``WORDS``.
+    static data. ``spark_conf``: settings of Spark. ``said``: options for queries that lack them, by
+    ``WORDS``.
     """
 
     out: str = STDOUT
@@ -319,6 +329,7 @@ class Options:
     regions: str = ""
     summary: str | None = None
     ontology: tuple[str, ...] = ()
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def merge(self, options: Mapping[str, Any]) -> Options:
@@ -568,5 +579,6 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "sharing": one_of(tuple(map(str, OFFERED))),
     "join": one_of(tuple(map(str, JoinForm))),
     "ontology": texts_at,
+    "spark_conf": conf_at,
     **_WORD_VALUES,
 }

@@ -321,6 +321,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
         ontology=app.options.ontology,
         keep=keep,
         watchdog=end,
+        spark_conf=app.options.spark_conf,
     )
 
 
@@ -433,8 +434,8 @@ def cpu_seconds() -> float:
 
 def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
     """Returns the summary of this run: the counts of the checkpoint less those at the start."""
-    old = engine._records_at(before)
-    streams = {}
+    old, progress, status = engine._records_at(before), engine.progress(), engine.status()
+    streams, backlog = {}, {name: counts.backlog for name, counts in status.streams.items()}
     for name, record in engine._records().items():
         was = old.get(name)
         streams[name] = StreamCounts(
@@ -450,10 +451,10 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             tuple(record.dead_letter_reasons),
             late_cause=behind(record),
             missing_values=counts_of(record).missing_values,
+            backlog=backlog.get(name),
         )
     input_streams = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
-    progress, status = engine.progress(), engine.status()
     return Summary(
         elements=sum(s.elements for s in input_streams),
         triples=sum(s.triples for s in input_streams),

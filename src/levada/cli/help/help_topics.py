@@ -189,6 +189,12 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`read_committed`",
     ),
     (
+        "`commit_group`",
+        "Kafka: the consumer group to which Levada [commits read offsets](kafka.md#progress), for "
+        "other tools",
+        "none",
+    ),
+    (
         "`tls`, `ca`, `cert`, `key`",
         (
             "Kafka and [MQTT](mqtt.md): `tls=true`; PEM files with the trusted authorities, your "

@@ -50,8 +50,9 @@ Balance = Annotated[
     str | None,
     typer.Option(
         "--balance",
-        metavar="on|off|windowed-joins[,key=value...]",
-        help="Whether work goes to where there is time (default off), and by which thresholds.",
+        metavar="MODE[,key=value...]",
+        help="Whether work goes to where there is time, and by which thresholds: on, off (default) "
+        "or windowed-joins.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -60,10 +61,11 @@ Join = Annotated[
     typer.Option(
         "--join",
         parser=_join,
-        metavar="binary|multiway|auto|replicated",
-        help="How three and more parts are joined: two at a time (default), or in one step where "
-        "all have one variable in common; auto: as costs less, which is measured; replicated: "
-        "chains and circles in one step, with the parts that are apart at all partitions.",
+        metavar="WAY",
+        help="How three and more parts are joined. binary: two at a time (default); multiway: in "
+        "one step where all have one variable in common; auto: as costs less, which is measured; "
+        "replicated: chains and circles in one step, with the parts that are apart at all "
+        "partitions.",
         rich_help_panel=RUNNING,
     ),
 ]

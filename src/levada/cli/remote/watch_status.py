@@ -21,7 +21,7 @@ from levada.errors import CheckpointError
 LOOK = 0.2  # s
 
 
-def watch(checkpoint: Path, *, as_json: bool) -> None:
+def watch(checkpoint: Path, *, as_json: bool, verbose: bool) -> None:
     """Shows the status until Ctrl-C. A terminal shows tables that are redrawn, other output one
     after the other, and JSON is a line each. It waits for the first epoch. Raises
     ``CheckpointError``.
@@ -40,9 +40,9 @@ def watch(checkpoint: Path, *, as_json: bool) -> None:
                     line = json.dumps(document, ensure_ascii=False)
                     console.print(line, markup=False, highlight=False, soft_wrap=True)
                 elif console.is_terminal:
-                    live.update(show(status), refresh=True)
+                    live.update(show(status, verbose=verbose), refresh=True)
                 else:
-                    console.print(show(status), soft_wrap=True)
+                    console.print(show(status, verbose=verbose), soft_wrap=True)
             stopped.wait(LOOK)
 
 

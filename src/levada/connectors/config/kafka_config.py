@@ -6,6 +6,8 @@
     start     earliest | latest | TIME: where the stream begins on a new checkpoint
     lost      stop | skip: what happens if offsets are gone before they were read
     isolation read_committed | read_uncommitted
+    commit_group
+              the consumer group to which read offsets are committed, for tools of Kafka
     tls, ca, cert, key, sasl, user, password
               of the connection; ``password`` says where it is (``env:NAME``, ``file:PATH``), so
               that no secret is part of a configuration
@@ -39,6 +41,7 @@ class KafkaConfig:
     start_time: int = 0
     lost: str = "stop"
     isolation: str = "read_committed"
+    commit_group: str = ""
     tls: bool = False
     ca: str = ""
     cert: str = ""
@@ -149,6 +152,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "start": _start,
     "lost": one_of("stop", "skip"),
     "isolation": one_of("read_committed", "read_uncommitted"),
+    "commit_group": str,
     "tls": _flag,
     "ca": _file,
     "cert": _file,

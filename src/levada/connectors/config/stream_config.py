@@ -35,7 +35,7 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
     region    where it comes from, of an engine that has regions                 anywhere
-    start, lost, isolation, tls, ca, cert, key, sasl, user, password
+    start, lost, isolation, commit_group, tls, ca, cert, key, sasl, user, password
               of streams of Kafka (``connectors.config.kafka_config``), which also have
               element=message and time=timestamp
     qos, retained, version, tls, ca, cert, key, user, password

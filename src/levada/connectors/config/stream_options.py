@@ -57,6 +57,7 @@ class StreamOptions(TypedDict, total=False):
     start: str | int
     lost: Literal["stop", "skip"]
     isolation: Literal["read_committed", "read_uncommitted"]
+    commit_group: str
     tls: bool | str
     ca: str | os.PathLike[str]
     cert: str | os.PathLike[str]

@@ -66,6 +66,7 @@ from levada.connectors.sources.file_splitter import (
 from levada.connectors.sources.fingerprint import Fingerprint, open_descriptor
 from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import is_next
+from levada.connectors.sources.unread_input import ArrivalTimes, Unread
 from levada.errors import FileFault, MissingError, SourceError
 
 _T = TypeVar("_T")
@@ -97,6 +98,8 @@ class FileSource:
         self._single = not (os.path.isdir(config.path) or is_glob(config.path))
         self._frontier = ""
         self._position: Position = {}
+        self._last_references: list[FileSplit] = []
+        self._arrivals, self._each = ArrivalTimes(), 0.0  # bytes of an element
         self._peeked: dict[str, tuple[tuple[int, int, bool], bool]] = {}
         self._backlog: tuple[Position, bool] | None = None  # at a position, for the present files
 
@@ -152,7 +155,8 @@ class FileSource:
         after = {**moved, **self._prints.after_take(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
         after |= number_records(taken, position, self.config)[1]
-        return references_of(taken, position, self._cutter, prints), after
+        self._last_references = references_of(taken, position, self._cutter, prints)
+        return self._last_references, after
 
     def complete(
         self, position: Position, references: Sequence[FileSplit], measured: Sequence[Measured]
@@ -217,6 +221,7 @@ class FileSource:
         """Deletes unpacked copies that are read completely, after the commit of an epoch that ended
         at ``position``.
         """
+        self._position = position
         for name in self._cutter.unpacked_names():
             file = self._files.get(name)
             passed = name < position.get("file", "") and self.config.files == "sequence"
@@ -226,6 +231,51 @@ class FileSource:
     def copies(self) -> set[str]:
         """Returns the unpacked copies that may still be read."""
         return self._cutter.copies()
+
+    def unread(self, now: int) -> Unread:
+        """Returns the unread bytes of all files after the last committed position, and the elements
+        that they are, by the mean size of those that were read. Costs a microsecond for each file
+        of the rest.
+        """
+        position, names, files = self._position, self._names, self._files
+        begun, read = position.get("file", ""), position.get("files", {})
+        is_sequence = self.config.files == "sequence"
+        rest = names[bisect_left(names, begun) :] if is_sequence else names
+        parts = [
+            (file, self._cutter.unread_size(file, at))
+            for name in rest
+            if (file := files.get(name)) is not None and not file.fault
+            for at in [position.get("at", 0) if name == begun else read.get(name, 0)]
+        ]
+        looked = self._backlog  # an incomplete last line is not unread
+        if (looked == (position, False)) or self._within_limit(position, 1) <= 0:
+            parts = []
+        size = sum(left for _, left in parts)
+        each = position.get("each") or self._mean_size(parts)
+        oldest = [file.time // 1_000_000 for file, left in parts if left]
+        if parts and is_sequence:
+            first, left = parts[0]
+            self._arrivals.note(now, (parts[-1][0].name, parts[-1][0].size))
+            at = (first.name, first.size - left)
+            arrived = self._arrivals.arrival(at, lambda: oldest[0] if oldest else None)
+        else:
+            arrived = min(oldest, default=None)
+        return Unread(
+            int(size / each) if each else None if size else 0,
+            size,
+            arrived if size else None,
+            position.get("taken", 0),
+        )
+
+    def _mean_size(self, parts: Sequence[tuple[SourceFile, int]]) -> float:
+        """Returns the mean bytes of an element: of the last references, or of Parquet's rows."""
+        if self.config.format == "parquet":
+            known = [file for file, _ in parts if file.content is not None and file.content[2]]
+            rows = sum(file.content[2] for file in known if file.content is not None)
+            self._each = sum(file.size for file in known) / rows if rows else self._each
+        elif elements := sum(r.elements for r in self._last_references):
+            self._each = sum(r.size for r in self._last_references) / elements
+        return self._each
 
     def is_finished(self, partition: str) -> bool:
         """Whether a partition receives no more data: then it does not hold the watermark back."""

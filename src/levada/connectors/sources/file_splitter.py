@@ -257,6 +257,18 @@ class FileSplitter:
         size = file.size if file.content is None else file.content[2]
         return 0 if file.header is not None and file.header.end == size else size
 
+    def unread_size(self, file: SourceFile, at: int) -> int:
+        """Returns the bytes on disk after a place, in a file as it was last looked at. For
+        packed files and Parquet they are in proportion to the rest of the content.
+        """
+        if self.config.format != "parquet" and not is_packed(file.name):
+            empty = file.header is not None and file.header.end == file.size
+            return 0 if empty else max(file.size - at, 0)
+        known = 0 if file.content is None else file.content[2]
+        if known and file.content is not None and file.content[0] == file.state:
+            return round(file.size * max(1 - at / known, 0))
+        return 0 if at else file.size
+
     def unpacked_names(self) -> list[str]:
         """Returns the names of the files with unpacked copies."""
         return list(self._copies)

@@ -25,6 +25,7 @@ from levada.connectors.sources.file_source import FileSource
 from levada.connectors.sources.file_splitter import Position
 from levada.connectors.sources.kafka.kafka_enumerator import KafkaSource
 from levada.connectors.sources.splits import AnyReference
+from levada.connectors.sources.unread_input import Unread
 from levada.errors import CheckpointError
 
 
@@ -75,6 +76,11 @@ class SplitEnumerator(Protocol):
 
     def copies(self) -> set[str]:
         """Returns the unpacked copies that may still be read."""
+
+    def unread(self, now: int) -> Unread:
+        """Returns the unread input after the last committed position. ``now``: by the clock (ms).
+        Another thread than that of the other methods calls it.
+        """
 
 
 def source_of(config: StreamConfig, scratch: Path) -> SplitEnumerator:

@@ -21,6 +21,7 @@ from levada.checkpoint.leadership.heartbeat import (
     write_pulse,
 )
 from levada.core.clock import CLOCK
+from levada.engine.driver.backlog_thread import BacklogThread
 from levada.engine.driver.loop_control import LoopControl
 from levada.errors import CheckpointError
 from levada.runtime.driver.source_coordinator import SourceCoordinator
@@ -29,7 +30,8 @@ from levada.runtime.driver.spool_registry import Spools
 
 class HeartbeatThread:
     """Runs from ``start`` to ``stop``, or until another engine has taken over. Then it wakes
-    ``loop`` once. ``sourcing`` and ``spools``: the sources of the streams.
+    ``loop`` once. ``sourcing`` and ``spools``: the sources of the streams. ``backlog`` measures the
+    load, which heartbeats contain.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class HeartbeatThread:
     ) -> None:
         self._checkpoint, self._loop = checkpoint, loop
         self._sourcing, self._spools, self._since = sourcing, spools, dict[str, int]()
+        self.backlog = BacklogThread(sourcing)
         self._root, self._reign = checkpoint.root, checkpoint.reign
         self._count = 0
         self._waiting: dict[Path, StabilityTimer] = {}
@@ -51,11 +54,13 @@ class HeartbeatThread:
         """Starts the thread. The first heartbeat is written before this returns."""
         self._pulse()
         self._thread.start()
+        self.backlog.start()
 
     def stop(self) -> None:
         """Stops the thread. The last heartbeat says that the engine has left, unless another one
         has taken over.
         """
+        self.backlog.stop()
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -77,7 +82,8 @@ class HeartbeatThread:
         with suppress(OSError):  # an error here also prevents the commit, which reports it
             away = () if left else self._sources_away()
             step = "" if left or CLOCK.step is None else str(CLOCK.step)
-            write_pulse(self._root, Heartbeat(self._reign.number, self._count, left, away, step))
+            load, number = self.backlog.load, self._reign.number
+            write_pulse(self._root, Heartbeat(number, self._count, left, away, step, load))
 
     @property
     def unavailable_sources(self) -> dict[str, str]:

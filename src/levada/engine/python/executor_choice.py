@@ -39,10 +39,12 @@ def executor_of(
     kept: bool,
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
+    conf: Mapping[str, str] = {},
 ) -> Executor:
     """Returns the executor for the options. ``held``: frees a session that the engine starts.
     ``kept``: the folder survives the run. ``read``: returns the paths that will be read. ``bound``:
-    the processors of each place, if tasks are bound to them.
+    the processors of each place, if tasks are bound to them. ``conf``: further settings of a
+    session that the engine starts.
     """
     if spark is False:
         return LocalExecutor()
@@ -56,7 +58,8 @@ def executor_of(
         return executor
     from levada.runtime.spark.spark_startup import start_late
 
-    late = start_late(master, root / "spark-local", lasting=kept, read=read, bound=bound)
+    scratch = root / "spark-local"
+    late = start_late(master, scratch, lasting=kept, read=read, bound=bound, conf=conf)
     held.callback(late.end)
     held.callback(spools.stop)
     return late

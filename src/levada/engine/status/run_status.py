@@ -13,7 +13,15 @@ from levada.core.event_time import MAX
 from levada.core.names import is_derived
 from levada.engine.delivery.delivery_lag import outputs_of
 from levada.engine.engine_driver import Driver
-from levada.engine.status.status import Status, clock_step, progress_of, sources_away, status_of
+from levada.engine.status.status import (
+    Status,
+    clock_step,
+    memory_of,
+    progress_of,
+    sources_away,
+    status_of,
+    with_backlog,
+)
 from levada.engine.status.summary import Progress
 from levada.plan.execution.plan import Plan
 
@@ -26,7 +34,15 @@ def progress_of_run(driver: Driver) -> Progress:
         driver.epochs.plan,
     )
     holder = None if plan is None else _holder(progress.watermarks, plan)
-    return replace(progress, waiting_for=driver.awaits, blocking_stream=holder)
+    backlog = driver.heart.backlog.load.backlog.values()
+    times = [b.catch_up_seconds for b in backlog]
+    return replace(
+        progress,
+        waiting_for=driver.awaits,
+        blocking_stream=holder,
+        unread_elements=sum(b.elements or 0 for b in backlog),
+        catch_up_seconds=None if None in times else max((t for t in times if t), default=None),
+    )
 
 
 def status_of_run(driver: Driver, outputs: list[Delivered]) -> Status:
@@ -39,9 +55,14 @@ def status_of_run(driver: Driver, outputs: list[Delivered]) -> Status:
         plan = driver.epochs.checkpoint.load_plan(last.plan)
         return status_of(root, last, plan, driver.suspended.queries)
 
-    status = read_by_last_manifest(lambda: driver.last, read_last)
+    status, load = (
+        read_by_last_manifest(lambda: driver.last, read_last),
+        driver.heart.backlog.measure(),
+    )
     return replace(
         status,
+        streams=with_backlog(status.streams, load),
+        memory=memory_of(load),
         outputs=outputs_of(root, outputs),
         unavailable_streams=sources_away(root),
         clock_step=clock_step(root),

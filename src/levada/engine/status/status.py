@@ -24,7 +24,7 @@ from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.crash_counter import read_losses
 from levada.checkpoint.executor_affinity import AffinityStats
 from levada.checkpoint.leadership.commit_log import last_takeover
-from levada.checkpoint.leadership.heartbeat import Away, read_pulse, read_standbys
+from levada.checkpoint.leadership.heartbeat import Away, Load, read_pulse, read_standbys
 from levada.checkpoint.manifest import (
     Bound,
     Costs,
@@ -185,6 +185,14 @@ class DriverStatus:
 
 
 @frozen
+class MemoryStatus:
+    """Resident bytes of an engine on its machine: of its process, and of its child processes."""
+
+    driver_bytes: int
+    task_bytes: int
+
+
+@frozen
 class Status:
     """A checkpoint after its last epoch.
 
@@ -201,7 +209,7 @@ class Status:
     tasks. ``transport``: the transport of blobs between tasks. ``migrating_queries``: the queries
     that migrate to another order of joins. ``static_load``: the last read of static data.
     ``token_faults``: rejected lines of the server's file of tokens. ``clock_step``: the last step
-    of the active engine's clock.
+    of the active engine's clock. ``memory``: of the active or last engine.
     """
 
     epoch: int
@@ -228,6 +236,7 @@ class Status:
     static_load: Loaded | None = None
     token_faults: int = 0
     clock_step: str = ""
+    memory: MemoryStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.has_ended else "running"
@@ -253,9 +262,11 @@ def read_status(root: Path) -> Status:
             came = tuple(named.name for named in ledger.added_streams)
             over = {name: one.until for name, one in ledger.ended_queries.items()}
             known = tuple(name for name in came if name in status.streams)
-            driver_fields = _drivers(root, manifest.epoch)
+            driver_fields, load = _drivers(root, manifest.epoch), last_load(root)
             return replace(
                 status,
+                streams=with_backlog(status.streams, load),
+                memory=memory_of(load),
                 outputs=outputs_of(root),
                 runtime_streams=known,
                 ended_queries=over,
@@ -288,6 +299,22 @@ def sources_away(root: Path) -> tuple[Away, ...]:
     """
     pulse = read_pulse(root)
     return () if pulse is None else pulse.unavailable_streams
+
+
+def last_load(root: Path) -> Load:
+    """Returns the last measurements of the engine on a checkpoint; empty without any."""
+    pulse = read_pulse(root)
+    return Load() if pulse is None else pulse.load
+
+
+def with_backlog(streams: Mapping[str, StreamCounts], load: Load) -> dict[str, StreamCounts]:
+    """Returns the counts of streams with their unread input."""
+    return {name: replace(c, backlog=load.backlog.get(name)) for name, c in streams.items()}
+
+
+def memory_of(load: Load) -> MemoryStatus | None:
+    """Returns the memory that was measured; None if it was not."""
+    return MemoryStatus(load.driver_bytes, load.task_bytes) if load.driver_bytes else None
 
 
 def clock_step(root: Path) -> str:

@@ -22,6 +22,9 @@ def status_document(root: Path, status: Status, now: float) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(status, str_keys=True)
     for each in (*document["streams"].values(), *document["queries"]):
         each["watermark"] = watermark_value(each["watermark"])
+    for stream in document["streams"].values():
+        if (backlog := stream["backlog"]) is not None:
+            backlog["age_seconds"] = age_seconds(backlog["oldest_ms"], now)
     for output in document["outputs"]:
         output["age_seconds"] = age_seconds(output["oldest_pending_ms"], now)
     for stream in document["unavailable_streams"]:

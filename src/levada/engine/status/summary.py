@@ -15,15 +15,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from levada.checkpoint.leadership.heartbeat import StreamBacklog
 from levada.checkpoint.manifest import Manifest
 from levada.core.count_text import count_text
-from levada.core.event_time import MAX, MIN, instant
+from levada.core.event_time import MAX, MIN, instant, shown_duration
 from levada.core.frozen import frozen
 from levada.core.names import display_name
 from levada.errors import EngineError
@@ -43,7 +45,8 @@ class StreamCounts:
     another one took. ``suspected_unit``: the apparent unit of its times. ``dead_letter_reasons``:
     of some dead letters. ``null_messages``: messages without a value. ``late_cause``: the element
     behind which most others were late, and how many. ``missing_values``: the columns that no row
-    has a value in, and the names that the rows have.
+    has a value in, and the names that the rows have. ``backlog``: the unread input as last
+    measured; None of a derived stream, or before an engine has measured it.
     """
 
     elements: int = 0
@@ -59,6 +62,7 @@ class StreamCounts:
     null_messages: int = 0
     late_cause: str = ""
     missing_values: str = ""
+    backlog: StreamBacklog | None = None
 
 
 @frozen
@@ -74,7 +78,8 @@ class AllRunsTotals:
 class Progress:
     """A moment of a run: its counts so far, the streams' watermarks, and the stream that holds
     queries back. ``waiting_for``: the condition for which everything waits, or "". ``all_runs``:
-    totals with earlier runs; None without them.
+    totals with earlier runs; None without them. ``unread_elements`` wait, and are read in
+    ``catch_up_seconds`` (None: unknown).
     """
 
     epochs: int
@@ -85,6 +90,8 @@ class Progress:
     blocking_stream: str | None = None
     waiting_for: str = ""
     all_runs: AllRunsTotals | None = None
+    unread_elements: int = 0
+    catch_up_seconds: float | None = None
 
     def line(self) -> str:
         """Returns one line for people.
@@ -95,6 +102,8 @@ class Progress:
         'Spark is starting'
         >>> Progress(1, 4000, 0, 2.0, all_runs=AllRunsTotals(8, 64000, 3)).line()
         'epoch 8 · 4,000 elements (64,000 ever) · 2,000/s · 0 results (3 ever)'
+        >>> Progress(1, 4000, 0, 2.0, unread_elements=6000, catch_up_seconds=3.0).line()
+        'epoch 1 · 4,000 elements · 2,000/s · 0 results · 6,000 wait (PT3S)'
         """
         if self.waiting_for and not self.epochs:
             return self.waiting_for
@@ -111,6 +120,10 @@ class Progress:
         ]
         if self.watermarks:
             parts.append(f"at {instant(min(self.watermarks.values()))}")
+        if self.unread_elements:
+            left = self.catch_up_seconds
+            time = "" if left is None else f" ({shown_duration(1000 * max(round(left), 1))})"
+            parts.append(f"{self.unread_elements:,} wait{time}")
         if self.blocking_stream is not None:
             parts.append(f"{self.blocking_stream} holds back")
         if self.waiting_for:
@@ -293,6 +306,8 @@ def remarks(streams: Mapping[str, StreamCounts]) -> Iterator[str]:
 
 
 def _stream_remarks(counts: StreamCounts) -> Iterator[str]:
+    if sentence := describe_backlog(counts.backlog):
+        yield sentence
     if counts.late_files:
         files, it = _files(counts.late_files), "it" if counts.late_files == 1 else "they"
         yield f"{files} not read: {it} came when one with a later name was being read already."
@@ -315,6 +330,28 @@ def _stream_remarks(counts: StreamCounts) -> Iterator[str]:
         yield counts.late_cause
     if counts.dead_letters:
         yield from (f"dead letter: {reason}" for reason in counts.dead_letter_reasons)
+
+
+def describe_backlog(backlog: StreamBacklog | None) -> str:
+    """Describes the unread input of a stream; "" without any.
+
+    >>> describe_backlog(StreamBacklog(9000, None, 0, 500.0, 200.0, 30.0))
+    '9,000 elements wait, the oldest since 1970-01-01T00:00:00Z. They are read in about PT30S.'
+    """
+    if backlog is None or not (backlog.size_bytes or backlog.elements):
+        return ""
+    number = count_text(backlog.size_bytes or 0, "byte")
+    if backlog.elements:
+        number = count_text(backlog.elements, "element")
+    wait = "waits" if number.startswith("1 ") else "wait"
+    oldest = "" if backlog.oldest_ms is None else f", the oldest since {instant(backlog.oldest_ms)}"
+    seconds, rate = backlog.catch_up_seconds, backlog.arriving_per_second
+    after = f" More arrives than is read: {rate:,.0f} elements/s."
+    if seconds is not None:
+        after = f" They are read in about {shown_duration(1000 * max(round(seconds), 1))}."
+    elif rate <= backlog.read_per_second or not rate:
+        after = ""
+    return f"{number} {wait}{oldest}.{after}"
 
 
 def _files(n: int) -> str:
@@ -378,6 +415,9 @@ def _last_word(name: str) -> str:
 def unread(name: str, path: str, counts: StreamCounts) -> str:
     """Explains why nothing of a stream was read: all elements are dead letters, or none came."""
     if not counts.dead_letters:
-        return f"Nothing of {name} has been read: there is no element at {path}."
+        below = ""
+        if path and any(each.is_dir() for each in Path(path).glob("[!.]*")):
+            below = f" For the folders below it write {path.rstrip('/')}/**/*.nt, for example."
+        return f"Nothing of {name} has been read: there is no element at {path}.{below}"
     first = f" The first: {counts.dead_letter_reasons[0]}" if counts.dead_letter_reasons else ""
     return f"All that came of {name} are dead letters: {counts.dead_letters:,}.{first}"

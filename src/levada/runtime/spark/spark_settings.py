@@ -33,7 +33,7 @@ from levada.core import cpu_guard
 from levada.core.cache_folder import code_folder
 from levada.core.code_loading import load_module
 from levada.core.frozen import frozen
-from levada.errors import JavaError
+from levada.errors import JavaError, UsageError
 
 # Finds a Java that Spark can run on.
 #
@@ -216,6 +216,24 @@ QUIET = {
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "1",
 }
+
+
+def check_conf(conf: Mapping[str, str], *, has_session: bool = False) -> dict[str, str]:
+    """Returns a user's settings of Spark. Raises ``UsageError`` for one that is none, and if Levada
+    starts no session.
+
+    >>> check_conf({"spark.executor.memory": "4g"})
+    {'spark.executor.memory': '4g'}
+    """
+    for name in conf:
+        if not name.startswith("spark.") or name == "spark.master":
+            hint = "The master is an option: --master URL." if name == "spark.master" else ""
+            hint = hint or "Write such as spark.executor.memory=4g, spark.ui.enabled=true."
+            raise UsageError(f"{name} is no setting of Spark for --spark-conf.", hint=hint)
+    if conf and has_session:
+        message = "--spark-conf is for a session that Levada starts, and there is none, or yours."
+        raise UsageError(message, hint="Set it where you make the session.")
+    return dict(conf)
 
 
 def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> dict[str, str]:

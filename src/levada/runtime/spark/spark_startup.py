@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class SparkStart:
 
     ``scratch`` is a local folder for Spark's files and its log. ``lasting``: it is not in a
     temporary checkpoint. ``read``: the paths that will be read. ``bound``: the processors of each
-    place, if tasks are bound to them.
+    place, if tasks are bound to them. ``conf``: further settings of Spark.
     """
 
     def __init__(
@@ -62,8 +62,9 @@ class SparkStart:
         lasting: bool,
         read: Callable[[], Sequence[str]],
         bound: Processors = (),
+        conf: Mapping[str, str] = {},
     ) -> None:
-        self._bound = bound
+        self._bound, self._conf = bound, conf
         self._master, self._scratch, self._read, self._lasting = master, scratch, read, lasting
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
@@ -90,13 +91,15 @@ class SparkStart:
     def _start_executor(self) -> Executor:
         if not _has_gateway():
             self._scratch.mkdir(parents=True, exist_ok=True)
-            settings = session_settings(self._master, {}, self._scratch)
+            settings = session_settings(self._master, self._conf, self._scratch)
             self._jvm.launch(settings, self._environment, self._scratch / "spark.log")
         # here: the JVM starts while this is loaded
         from levada.runtime.spark.spark_executor import SparkExecutor
         from levada.runtime.spark.spark_session import start_session
 
-        session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
+        session = start_session(
+            self._master, config=self._conf, scratch=self._scratch, jvm=self._jvm
+        )
         executor = SparkExecutor(session, bound=self._bound)
         if self._lasting and not shares_host(self._master):
             from levada.runtime.spark.executor_checks import ExecutorChecks
@@ -159,12 +162,13 @@ def start_late(
     lasting: bool,
     read: Callable[[], Sequence[str]],
     bound: Processors = (),
+    conf: Mapping[str, str] = {},
 ) -> WarmupExecutor:
     """Returns an executor on a session of our own that starts in the background, or on the present
     session (see ``SparkStart``).
     """
     late = WarmupExecutor(
-        SparkStart(master, scratch, lasting=lasting, read=read, bound=bound),
+        SparkStart(master, scratch, lasting=lasting, read=read, bound=bound, conf=conf),
         here=shares_host(master),
     )
     if has_session():

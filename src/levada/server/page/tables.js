@@ -11,10 +11,15 @@ export function showStreams(streams, { first, clock }, away) {
   fill(at("streams"), all.slice(0, MOST).map(([name, s]) => ({
     key: name,
     cells: [name, time(s.watermark), typeof s.watermark === "number" ? span((first - s.watermark) / 1000) : "–",
-      count(s.elements), perSecond(rate(`s ${name}`, s.elements)), count(s.late), count(s.dead_letters)],
+      ...waiting(s.backlog), count(s.elements), perSecond(rate(`s ${name}`, s.elements)), count(s.late), count(s.dead_letters)],
   })));
   say(at("more-streams"), all.length > MOST ? `and ${count(all.length - MOST)} more.` : all.length ? "" : "There is no stream.");
   choices(all.map(([name]) => name));
+}
+
+function waiting(b) {
+  const n = b && (b.elements ?? b.size_bytes), left = b?.catch_up_seconds;
+  return n ? [`${count(n)}${b.elements ? "" : " bytes"}, ${span(b.age_seconds ?? 0)}`, left ? span(left) : "–"] : ["–", "–"];
 }
 
 export function showOutputs(outputs) {

@@ -43,13 +43,13 @@ async def push_rows(request: Request) -> Response:
     with _unless_gone(request):
         pusher = await _pusher(server, config)
         full = await pusher.is_full(limits.backlog)
+    data = await body_of(request, limits.body, "A body")  # an unread one would reset the connection
     if full:
         raise Problem(
             429,
             f"The engine has {limits.backlog:,} bytes of {config.name} before it.",
             headers={"Retry-After": "1"},
         )
-    data = await body_of(request, limits.body, "A body")
     if form or len(data) > SMALL_BODY_BYTES:
         async with slot_of(request, server.parsing):
             body = await off_loop(

@@ -164,7 +164,7 @@ def test_what_is_known_is_told_as_a_table_and_as_json(
         said["decisions"][0]
     )
     assert {p["kind"] for p in said["loads"]} <= {"supplier", "consumer", "neutral"}
-    assert main(["status", str(evened.root)]) == 0
+    assert main(["status", str(evened.root), "--verbose"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "partitions, the busiest took" in shown and "is a supplier" in shown
 

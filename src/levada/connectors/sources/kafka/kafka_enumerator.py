@@ -20,13 +20,16 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any
 
 from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_splitter import Position
+from levada.connectors.sources.kafka.consumer_group import ConsumerGroup
 from levada.connectors.sources.kafka.librdkafka import error_text, library, settings
 from levada.connectors.sources.splits import OffsetSplit, document_id
+from levada.connectors.sources.unread_input import ArrivalTimes, Unread
 from levada.core.pending_requests import mark_pending
 from levada.errors import LostError, SourceError, near
 
@@ -69,11 +72,15 @@ class KafkaSource:
         self._lows: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._starts: dict[int, int] = {}
+        self._position: Position = {}  # after the last commit
+        self._arrivals: dict[int, ArrivalTimes] = {}
+        self._group = ConsumerGroup(self._kafka)
         self._asked: Asked = {}
         self._since = self._looked = self._refreshed = self._changed = float("-inf")
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Fetches the ends of the partitions; at times also the partitions and their beginnings."""
+        self._position = self._position if position is None else position
         if self.frozen:
             return
         now = time.monotonic()
@@ -171,11 +178,33 @@ class KafkaSource:
         return self.frozen
 
     def forget(self, position: Position) -> None:
-        """Does nothing: read messages stay in the topic."""
+        """Notes the position for ``unread``: read messages stay in the topic."""
+        self._position = position
 
     def copies(self) -> set[str]:
         """Returns nothing: messages are read in place."""
         return set()
+
+    def unread(self, now: int) -> Unread:
+        """Returns the messages between the position and the ends of the partitions as last
+        fetched. Commits the position to the group of ``commit_group``. Asks the broker for a
+        message if the oldest one was there at the start.
+        """
+        position, ends = self._position, dict(self._ends)
+        offsets = {int(p): at for p, at in position.get("offsets", {}).items()}
+        left = {
+            p: max(end - offsets.get(p, self._starts.get(p, end)), 0) for p, end in ends.items()
+        }
+        oldest = []
+        for number, end in ends.items():
+            times = self._arrivals.setdefault(number, ArrivalTimes())
+            times.note(now, end)
+            at = end - left[number]
+            arrived = times.arrival(at, partial(self._group.time_of, number, at))
+            oldest += [] if arrived is None else [arrived]
+        if self._kafka.commit_group and not self.away:
+            self._group.commit(self._kafka.commit_group, offsets)
+        return Unread(sum(left.values()), None, min(oldest, default=None), position.get("taken", 0))
 
     # -- positions --
 

@@ -262,9 +262,15 @@ class EvaluationError(EngineError):
     ``node`` is the operator in the plan (-1: unknown), ``place`` the file and line of Levada.
     """
 
-    def __init__(self, message: str, *, node: int = -1, place: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, node: int = -1, place: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
         self.node, self.place = node, place
+
+
+class UserFunctionError(EvaluationError):
+    """A function that the user of the engine declared, and that failed or is missing: the engine
+    suspends the query. ``place`` is the file and line of the function.
+    """
 
 
 class ManyReportsError(EngineError):

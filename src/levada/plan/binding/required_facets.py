@@ -211,6 +211,8 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
             ]
         case p.Select():
             return [_select_needs(spec, out)]
+        case p.UserOperator():  # rows of one time are ordered by their texts
+            return [dict.fromkeys(op.inputs[0].variables, _ALL_FACETS)]
         case p.Recent(keys=keys):  # rows of one time are ordered by their texts
             key_needs = merge(
                 dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys)
@@ -312,7 +314,7 @@ def _group_needs(
                 facets |= Facet.NUM | Facet.TEXT
             case AggregateFunction.GROUP_CONCAT:
                 facets |= Facet.TEXT
-            case AggregateFunction.SAMPLE:
+            case AggregateFunction.SAMPLE | AggregateFunction.USER:
                 facets |= Facet.NUM | Facet.TEXT
             case AggregateFunction.COUNT:
                 facets |= Facet.ID if spec.arg not in child.typed else Facet.NUM
@@ -326,8 +328,8 @@ def lift(expression: Expression, constants: list[Const]) -> Expression:
         case Const():
             constants.append(expression)
             return Param(len(constants) - 1)
-        case Call(Function.CAST, (datatype, arg)):
-            return Call(Function.CAST, (datatype, lift(arg, constants)))
+        case Call(Function.CAST | Function.USER as function, (name, *args)):
+            return Call(function, (name, *(lift(arg, constants) for arg in args)))
         case Call(function, args):
             return Call(function, tuple(lift(arg, constants) for arg in args))
         case _:

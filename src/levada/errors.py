@@ -26,6 +26,7 @@
          ├── LostTaskError        tasks, or their sent rows, are lost: the epoch runs again
          ├── ExcessError          an operator makes too much: its query is suspended
          ├── EvaluationError      code of Levada fails on a query: it is suspended
+         │   └── UserFunctionError       a function of the user fails, or is not declared
          ├── ManyReportsError     too many reports for one epoch: it ends earlier
          └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 

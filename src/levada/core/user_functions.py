@@ -112,6 +112,7 @@ class UserOperator:
 
 Declared = UserFunction | UserAggregate | UserOperator
 _DECLARED: dict[str, Declared] = {}
+_importing: list[str] = []  # the places that the driver asks of an executor
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -159,10 +160,13 @@ def aggregate(
     ...     iri="http://e/product", argument="double", state={"p": "double"}, returns="double"
     ... )
     ... class Product:
+    ...     @staticmethod
     ...     def fold(rows):
     ...         return rows.group_by("group").agg(p=pl.col("value").product())
+    ...     @staticmethod
     ...     def merge(parts):
     ...         return parts.group_by("group").agg(pl.col("p").product())
+    ...     @staticmethod
     ...     def finish(parts):
     ...         return parts["p"]
     >>> rows = pl.DataFrame({"group": [0, 0, 0], "value": [2.0, 3.0, 4.0]})
@@ -258,17 +262,22 @@ def _declare(made: Declared) -> None:
     types = () if isinstance(made, UserOperator) else (*made.arguments, made.returns)
     if made.name and not {*types} <= {*_CQL}:
         raise UsageError(f"CQL has no values of all types of {made.name}.", hint=_FOR_CQL)
+    replaced: list[str] = []
     for other in _DECLARED.values():
         both = "IRI" if other.iri == made.iri else "name" if other.name == made.name != "" else ""
-        if both and other.place != made.place:
+        if both and other.place != made.place and not _importing:
             raise UsageError(
                 f"{made.place} and {other.place} declare functions with the same {both}.",
                 hint="Give one of them another.",
             )
+        if both and other.iri != made.iri:
+            replaced.append(other.iri)
+    for iri in replaced:
+        del _DECLARED[iri]
     _DECLARED[made.iri] = made
 
 
-def declared(iri: str) -> Declared | None:
+def find_function(iri: str) -> Declared | None:
     """Returns the function with this IRI; None if this process does not declare it."""
     return _DECLARED.get(iri)
 
@@ -339,10 +348,9 @@ def declare_places(wanted: Iterable[str], folders: Iterable[str] = ()) -> None:
     a client.
     """
     here = {made.place for made in _DECLARED.values()}
-    for place in wanted:
-        if place in here:
-            continue
-        sys.path.extend(folder for folder in folders if folder not in sys.path)
+    lacking = [place for place in wanted if place not in here]
+    sys.path.extend(folder for folder in folders if lacking and folder not in sys.path)
+    for place in lacking:
         try:
             made = load_function(place)
         except (ImportError, AttributeError, ValueError) as error:
@@ -355,3 +363,15 @@ def declare_places(wanted: Iterable[str], folders: Iterable[str] = ()) -> None:
                 f"{place} is not a declared function.",
                 hint="Write @levada.function(..) above it.",
             )
+        _declare(made)
+
+
+def declare_as_driver(wanted: Sequence[str], folders: Iterable[str] = ()) -> None:
+    """Declares what the driver of a task has declared, as ``declare_places``. A process that has
+    worked for another driver forgets functions of the same IRIs.
+    """
+    _importing.extend(wanted)
+    try:
+        declare_places(wanted, folders)
+    finally:
+        _importing.clear()

@@ -22,8 +22,8 @@ from levada.operators.expressions.user_functions import (
     DTYPES,
     KINDS,
     argument,
-    returned,
-    returned_frame,
+    read_frame,
+    read_result,
 )
 from levada.operators.rows.term_columns import column
 from levada.plan.execution.steps import Aggregate
@@ -74,7 +74,7 @@ def finish(parts: Frame, spec: Aggregate, p: str, *, tuples: bool) -> dict[str, 
     if not len(at):
         return out
     frame = _frame(made, parts, p, at)
-    values = returned(made, made.returns, lambda: made.finish(frame), len(at))
+    values = read_result(made, made.returns, lambda: made.finish(frame), len(at))
     some = values.is_not_null().to_numpy()
     values, at = values.filter(some), at[some]
     out["k"][at] = KINDS[made.returns]
@@ -114,7 +114,7 @@ def _states(
         f"{p}{kind.value}.{name}": np.zeros(g, DTYPES[kind]) for name, kind in made.state.items()
     }
     if call is not None:
-        states = returned_frame(made, call, ("group", g), made.state, nullable=False)
+        states = read_frame(made, call, ("group", g), made.state, nullable=False)
         groups = states["group"].to_numpy()
         if len(np.unique(groups)) < len(groups):
             raise UserFunctionError(f"The aggregate <{made.iri}> returned a group twice.")

@@ -58,7 +58,7 @@ def user_function(iri: str, columns: Sequence[Column], account: Account) -> Colu
         return Result(n).column()
     whole = len(rows) == n
     passed = [series if whole else series.gather(rows) for series, _ in read]
-    values = returned(made, made.returns, lambda: made.apply(*passed), len(rows))
+    values = read_result(made, made.returns, lambda: made.apply(*passed), len(rows))
     if values.dtype == pl.String:
         account.add(int(values.str.len_bytes().sum()))
     return column_of(made.returns, values, None if whole else rows, n)
@@ -111,11 +111,11 @@ def argument(column: Column, kind: ValueType, n: int) -> tuple[pl.Series, Bools]
     return series.new_from_index(0, n), np.broadcast_to(fits, n)
 
 
-def returned(
+def read_result(
     made: Declared, kind: ValueType, call: Callable[[], Any], size: int, what: str = "values"
 ) -> pl.Series:
     """Returns the result of a call as a series of a type. Raises ``UserFunctionError``."""
-    value = called(made, call)
+    value = run_user_code(made, call)
 
     def convert() -> pl.Series:
         if not isinstance(value, pl.Series | np.ndarray | list | tuple) and not hasattr(
@@ -132,11 +132,11 @@ def returned(
             raise ValueError(f"it returned {len(series)} {what} for {size}")
         return series
 
-    series: pl.Series = called(made, convert)
+    series: pl.Series = run_user_code(made, convert)
     return series
 
 
-def returned_frame(
+def read_frame(
     made: Declared,
     call: Callable[[], Any],
     by: tuple[str, int],
@@ -147,7 +147,7 @@ def returned_frame(
     """Returns the result of a call as a frame of typed columns, and of numbers ``by``, a name and
     their end. Raises ``UserFunctionError``.
     """
-    result, (name, n) = called(made, call), by
+    result, (name, n) = run_user_code(made, call), by
 
     def numbers() -> pl.Series:
         if not isinstance(result, pl.DataFrame):
@@ -159,16 +159,16 @@ def returned_frame(
             raise ValueError(f"it returned a {name} that it did not receive")
         return read
 
-    read = [called(made, numbers)]
+    read = [run_user_code(made, numbers)]
     for column, kind in columns.items():
-        series = returned(made, kind, partial(result.get_column, column), result.height)
+        series = read_result(made, kind, partial(result.get_column, column), result.height)
         if not nullable and series.null_count():
             raise UserFunctionError(f"The state {column} of <{made.iri}> has a null.")
         read.append(series.alias(column))
     return pl.DataFrame(read)
 
 
-def called(made: Declared, call: Callable[[], Any]) -> Any:
+def run_user_code(made: Declared, call: Callable[[], Any]) -> Any:
     """Calls code of the user. Raises ``UserFunctionError``."""
     try:
         return call()

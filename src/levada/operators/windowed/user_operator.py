@@ -24,9 +24,9 @@ from levada.kernels.keyed.hash_groups import group
 from levada.operators.expressions.user_functions import (
     DTYPES,
     argument,
-    called,
     column_of,
-    returned_frame,
+    read_frame,
+    run_user_code,
 )
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.route_rows import gather
@@ -55,10 +55,10 @@ def user_operator(
     key = f"{node.id}.user"
     version, states = _states(made, env.state, key, fresh)
     rows = _rows(node, made, fresh, env)
-    new, left = called(made, lambda: _as_pair(made.apply(rows, states)))
-    out = returned_frame(made, lambda: new, ("row", fresh.rows.n), made.returns)
-    after = returned_frame(made, lambda: left, ("key", len(fresh.k)), made.state, nullable=False)
-    _remember(node, made, env.state, key, fresh, version, after)
+    new, left = run_user_code(made, lambda: _as_pair(made.apply(rows, states)))
+    out = read_frame(made, lambda: new, ("row", fresh.rows.n), made.returns)
+    after = read_frame(made, lambda: left, ("key", len(fresh.k)), made.state, nullable=False)
+    _remember(node, made, env.state, key, fresh=fresh, version=version, after=after)
     return _output(node, made, fresh.rows, out, env) if out.height else None
 
 
@@ -120,6 +120,7 @@ def _remember(
     made: UserOperator,
     state: State,
     key: str,
+    *,
     fresh: Sequences,
     version: Longs,
     after: pl.DataFrame,

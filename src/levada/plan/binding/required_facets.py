@@ -211,8 +211,6 @@ def _collect_needs(op: Op, out: Needs) -> list[Needs]:
             ]
         case p.Select():
             return [_select_needs(spec, out)]
-        case p.UserOperator():  # rows of one time are ordered by their texts
-            return [dict.fromkeys(op.inputs[0].variables, _ALL_FACETS)]
         case p.Recent(keys=keys):  # rows of one time are ordered by their texts
             key_needs = merge(
                 dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _identity_needs(keys)

@@ -268,8 +268,8 @@ class Steps:
         columns = dict(zip(op.variables, spec.columns, strict=True))
         passed = {v: spec.source(v, op.variables) for v in names}
         out = tuple([columns[v] if (by := passed[v]) is None else ins.index(by) for v in names])
-        read = dict(spec.reads)
-        reads = tuple([(column, ins.index(v)) for column, v in spec.reads])
+        read = dict(spec.input_columns)
+        reads = tuple([(column, ins.index(v)) for column, v in spec.input_columns])
         return s.UserOperator(spec.iri, tuple(ins.index(read[k]) for k in spec.keys), reads, out)
 
     def _recent_step(

@@ -96,6 +96,12 @@ class Leaves:
         )
         return build.rename(last, [v for _, v in used])
 
+    def rows(self, scan: a.Scan) -> Op:
+        """Returns the rows of a window over a tuple stream, or over operators of the user."""
+        if scan.operators:
+            return self.user_operators(scan)
+        return self.scan(scan.source, scan.columns, scan.partition)
+
     def user_operators(self, scan: a.Scan) -> Op:
         """Returns the rows that operators of the user make of all rows of a tuple stream."""
         on, index = self.q.windows[scan.source.index], scan.source.index

@@ -303,22 +303,26 @@ class Recent(Traits):
 
 
 @frozen
-class UserOperator(Traits):
+class UserOperator(Plain):
     """The rows that an operator of the user makes of all rows of a stream, with state by ``keys``.
 
-    ``reads``: the columns of the input with their variables. ``columns``: those of the output; a
+    ``input_columns``: with their variables. ``columns``: those of the output; a
     key and ``TIME`` pass.
     """
 
     iri: str
     keys: tuple[str, ...]
-    reads: tuple[tuple[str, str], ...]
+    input_columns: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
+
+    def reads(self, weighted: bool) -> Facet:
+        """Returns all facets: rows of one time are ordered by their texts."""
+        return Facet.ID | Facet.TEXT | Facet.NUM
 
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
         """Returns the variable in the input of a key or a time."""
         column = self.columns[variables.index(name)]
-        return dict(self.reads)[column] if column in (*self.keys, TIME) else None
+        return dict(self.input_columns)[column] if column in (*self.keys, TIME) else None
 
 
 @frozen

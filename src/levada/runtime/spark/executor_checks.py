@@ -30,7 +30,7 @@ from py4j.protocol import Py4JJavaError
 
 from levada.checkpoint.executor_affinity import executor_here
 from levada.core.checkpoint_files import FORMAT
-from levada.core.user_functions import declare_places, places
+from levada.core.user_functions import declare_as_driver, places
 from levada.errors import (
     SHARED,
     CheckpointError,
@@ -237,7 +237,7 @@ def _look(view: DriverView, host: str) -> None:
         )
     _write(view, host)
     try:
-        declare_places(*view.functions)
+        declare_as_driver(*view.functions)
     except UsageError as error:
         raise EngineError(f"The executor on {host}: {error.message}", hint=error.hint) from error
     for path, size, first in view.paths:

@@ -34,7 +34,7 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
-from levada.core.user_functions import declare_places
+from levada.core.user_functions import declare_as_driver
 from levada.errors import LevadaError
 from levada.runtime.executor import AnyBlob, Job, deliver
 from levada.runtime.task import entry_points
@@ -129,7 +129,7 @@ def main() -> None:
     os.write(output, _READY)
     decoded = decode_context(context)
     with suppress(LevadaError):
-        declare_places(decoded.functions, decoded.function_folders)
+        declare_as_driver(decoded.functions, decoded.function_folders)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
         with suppress(Exception), _ReportingBound(output).bound():

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from levada.core.user_functions import declare_places, places
+from levada.core.user_functions import declare_as_driver, places
 from levada.engine.name_resolution import NameScope
 from levada.errors import LevadaError
 from levada.server.checkpoint_catalog import Facts
@@ -85,7 +85,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the server ends this process
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(LevadaError):  # a text that calls them is refused
-        declare_places(*start.functions)
+        declare_as_driver(*start.functions)
     facts, folders = _Facts(Path(start.root)), [*map(Path, start.folders)]
     with suppress(Exception):  # the first task reports it
         facts.name_scope()

@@ -10,7 +10,7 @@ from lark import Token, Tree
 
 from levada.core.expressions import AggregateFunction
 from levada.core.rdf_terms import LANG_STRING, RDF, XSD, Iri, Literal
-from levada.core.user_functions import UserAggregate, declared
+from levada.core.user_functions import UserAggregate, find_function
 from levada.errors import QuerySyntaxError, Span, UnknownNameError, near
 from levada.language.sparql import ast
 from levada.language.sparql.iri import resolve
@@ -228,7 +228,7 @@ class Expressions(Terms):
         assert isinstance(name.term, Iri), "a function's name is an IRI"
         distinct = any(isinstance(arg, Token) and arg.type == "DISTINCT" for arg in args)
         iri, arguments = name.term.value, _without_tokens(args)
-        if not isinstance(declared(iri), UserAggregate):
+        if not isinstance(find_function(iri), UserAggregate):
             return ast.FunctionCall(name.term, arguments, distinct, name.span)
         if len(arguments) != 1:
             message = f"The aggregate {name.term} takes one argument: write one expression."

@@ -260,6 +260,7 @@ class Translator:
 
     def _function(self, node: ast.Call, aggregates: str) -> Typed:
         name = node.function.lower()
+        self._check_name(node, name in FUNCTIONS)
         signature = FUNCTIONS.get(name) or _user_signature(name)
         if signature is None:
             hint = HINTS.get(name) or near(name.capitalize(), self._function_names())
@@ -283,6 +284,11 @@ class Translator:
             return Typed(signature.of(args), values[0].type)
         kind, alike = self._alike(values, node.span)
         return Typed(signature.of(alike), kind)
+
+    def _check_name(self, node: ast.Call, is_built_in: bool) -> None:
+        if is_built_in and (made := declared_for_cql(node.function)) is not None:
+            message = f"CQL has a function {node.function}, and {made.place} is declared as one."
+            raise self._error(message, node.span, "Give the declared function another name=.")
 
     def _check_arguments(
         self, node: ast.Call, signature: Signature, values: Sequence[Typed]
@@ -320,6 +326,7 @@ class Translator:
 
     def _aggregate(self, node: ast.Call) -> Typed:
         name = node.function.capitalize()
+        self._check_name(node, name in (*AGGREGATES, *SPREADS, *PLACED))
         if name in ("First", "Last") and len(node.arguments or ()) == 2:
             return self._at_end(node)
         if (made := user_aggregate(name)) is not None:

@@ -393,8 +393,6 @@ class Levels:
         if both := {*made.returns} & {*keys}:
             message = f"{min(both)} is a key, and {call.name} returns it, too."
             hint = "Give the operator's column another name."
-        if EVENT_TIME in keys:
-            message, hint = f"{EVENT_TIME} is no key of an operator.", "Name another column."
         if message:
             raise QueryError(message, span=call.span, text=self.text, hint=hint)
         types = {column: LiteralType(kind) for column, kind in made.returns.items()}

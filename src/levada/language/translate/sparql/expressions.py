@@ -18,7 +18,7 @@ from levada.core.expressions import (
     Var,
 )
 from levada.core.rdf_terms import STRING, XSD, Iri, Literal
-from levada.core.user_functions import HOW_TO_DECLARE, UserFunction, declared, known_iris
+from levada.core.user_functions import HOW_TO_DECLARE, UserFunction, find_function, known_iris
 from levada.errors import QueryError, UnknownNameError, near
 from levada.language.dialects.csparql import TIMESTAMP
 from levada.language.sparql import ast
@@ -112,7 +112,7 @@ def _named_function(node: ast.FunctionCall, context: Context) -> Expression:
     known = [XSD + name for name in CASTS]
     if node.name.value == TIMESTAMP:
         return _timestamp(node, context)
-    if isinstance(made := declared(node.name.value), UserFunction):
+    if isinstance(made := find_function(node.name.value), UserFunction):
         return _user_function(made, node, context)
     if node.name.value not in known:
         close = near(node.name.value, [*known, *known_iris()])

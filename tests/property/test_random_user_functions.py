@@ -176,7 +176,13 @@ KINDS = (Scalars, Aggregates, Running, LastThree, Chain)
 
 
 def run(
-    folder: Path, rows: list[Row], queries: dict[str, str], cuts: list[int], **options: Any
+    folder: Path,
+    rows: list[Row],
+    queries: dict[str, str],
+    cuts: list[int],
+    *,
+    partitions: list[int],
+    **options: Any,
 ) -> dict[str, list[tuple[Any, ...]]]:
     """All reports of runs that continue each other, each with the next part of the rows."""
     found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -188,7 +194,8 @@ def run(
         part = pl.DataFrame(rows[first:end], schema={c: types[c] for c in columns}, orient="row")
         part.write_parquet(folder / "t" / f"{i}.parquet")
         last = i + 2 == len(bounds)
-        with Engine(spark=False, checkpoint=folder / "checkpoint", **options) as engine:
+        options |= {"checkpoint": folder / "checkpoint", "partitions": partitions[i]}
+        with Engine(spark=False, **options) as engine:
             engine.stream("T", folder / "t", time="field:ts")
             asked = {
                 name: engine.register(text, name=name, dialect="cql")
@@ -218,7 +225,8 @@ def check(case: int, modes: Sequence[str], each: int, folder: Path) -> None:
     expected = {query.text: norm(query.answers(rows)) for query in asked}
     for sharing in modes:
         cuts = sorted(draw.sample(range(1, len(rows)), draw.randint(0, 2)))
-        partitions, epoch_rows = draw.randint(1, 3), draw.choice((3, 17, 1000))
+        partitions = [draw.randint(1, 3) for _ in range(len(cuts) + 1)]
+        epoch_rows = draw.choice((3, 17, 1000))
         got = run(
             folder / sharing, rows, queries, cuts,
             sharing=sharing, partitions=partitions, epoch_rows=epoch_rows,

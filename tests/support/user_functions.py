@@ -91,6 +91,29 @@ class Spread:
         return (parts["high"] - parts["low"]) * parts["n"]
 
 
+@levada.aggregate(
+    iri="http://e/longest",
+    name="longest",
+    argument="string",
+    state={"n": "integer"},
+    returns="integer",
+)
+class Longest:
+    """The most characters of a text."""
+
+    @staticmethod
+    def fold(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.group_by("group").agg(n=pl.col("value").str.len_chars().max())
+
+    @staticmethod
+    def merge(parts: pl.DataFrame) -> pl.DataFrame:
+        return parts.group_by("group").agg(pl.col("n").max())
+
+    @staticmethod
+    def finish(parts: pl.DataFrame) -> pl.Series:
+        return parts["n"]
+
+
 @levada.operator(
     iri="http://e/running",
     name="running",

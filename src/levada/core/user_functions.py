@@ -318,6 +318,8 @@ def places() -> tuple[list[str], list[str]]:
     """Returns the places of all declarations, and the folders that the imports need: those of the
     modules that lie outside of the installed packages.
     """
+    if not _DECLARED:
+        return [], []
     modules = {made.place.partition(":")[0] for made in _DECLARED.values()}
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules}
     folders = {
@@ -348,8 +350,9 @@ def declare_places(wanted: Iterable[str], folders: Iterable[str] = ()) -> None:
     a client.
     """
     here = {made.place for made in _DECLARED.values()}
-    lacking = [place for place in wanted if place not in here]
-    sys.path.extend(folder for folder in folders if lacking and folder not in sys.path)
+    if not (lacking := [place for place in wanted if place not in here]):
+        return
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
     for place in lacking:
         try:
             made = load_function(place)
@@ -370,6 +373,8 @@ def declare_as_driver(wanted: Sequence[str], folders: Iterable[str] = ()) -> Non
     """Declares what the driver of a task has declared, as ``declare_places``. A process that has
     worked for another driver forgets functions of the same IRIs.
     """
+    if not wanted:
+        return
     _importing.extend(wanted)
     try:
         declare_places(wanted, folders)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -15,10 +19,16 @@ import levada
 from levada import Engine, QueryError, UsageError
 from levada.cli.app.app_file import load_app
 from levada.core import user_functions
+from levada.core.stream_facts import StreamFacts
 from levada.engine.name_resolution import NameScope
+from levada.engine.query_pipeline import prepare
+from levada.engine.query_request import QueryRequest
 from levada.engine.suspended_queries import read_suspended
 from levada.errors import UnknownNameError
+from levada.plan.logical.print_logical import show
+from levada.plan.lowering.print_physical import show_operators
 from levada.server.checks.check_tasks import Task, answer
+from levada.server.checks.check_workers import Order, Start
 from support import user_functions as f
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -128,6 +138,24 @@ def test_an_aggregate_is_an_error_of_a_group_as_a_sum_is(tmp_path: Path) -> None
     assert rows["numbers"] == [(60_000, number("21", "double"), number("17.5", "double"))]
 
 
+def test_an_aggregate_of_texts_merges_panes_and_partitions(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS + "9500,long,2.0\n")
+    write_terms(tmp_path)
+    window = "[Range 8 Seconds Slide 2 Seconds]"
+    rows = run(
+        tmp_path,
+        {
+            "all": f"Rstream(Select Longest(dev) As n From T {window})",
+            "rdf": f"{HEAD}SELECT (:longest(STR(?v)) AS ?n) {WINDOW}",
+        },
+        partitions=3,
+    )
+    longest = [*[(r, number("1", "integer")) for r in (2000, 4000, 6000, 8000)]]
+    longest += [(r, number("4", "integer")) for r in (10_000, 12_000, 14_000, 16_000)]
+    assert rows["all"] == sorted(longest, key=repr)
+    assert rows["rdf"] == [(60_000, number("31", "integer"))]
+
+
 def test_a_function_that_fails_suspends_its_query_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(ROWS)
     window = "From T [Range 4 Seconds Slide 4 Seconds]"
@@ -231,8 +259,16 @@ def test_another_state_than_the_stored_one_suspends(
         ("Select n From Table(Running(Table T [Now]))", "stands behind its brackets"),
         ("Select n From Table(Runing(Table T))", r"no operator Runing(?s:.*)@levada\.function"),
         ("Select word From Table(Letters(Table T Partition By ts))", "T has no column ts"),
-        ("Select * From Table(Running(Table(Letters(Table T)))) [Now]", "its table has no column v"),
+        (
+            "Select * From Table(Running(Table(Letters(Table T)))) [Now]",
+            "its table has no column v",
+        ),
         ("Select n From Table(Running(Table R)) [Now]", "There is no tuple stream R"),
+        (
+            "Register Relation V (v Float) As Select v From T [Now]; "
+            "Istream(Select n From Table(Running(Table V)) [Now])",
+            "reads a stream, and V is a view",
+        ),
     ],
 )
 def test_calls_that_cannot_be_are_refused(text: str, reason: str, tmp_path: Path) -> None:
@@ -300,6 +336,37 @@ def test_an_app_file_names_functions_of_its_folder(tmp_path: Path) -> None:
                 load_app(app)
     finally:
         user_functions._DECLARED.pop("http://e/twice", None)
+
+
+def test_a_plan_shows_functions_by_their_iris() -> None:
+    running = "Table(Running(Table T Partition By dev)) [Now]"
+    text = f"Rstream(Select dev, Hypot(n, total) As h From {running})"
+    scope = NameScope({"T": StreamFacts({"dev": "string", "v": "double"})})
+    query = prepare(QueryRequest(text, "q", "cql"), scope)
+    assert "(<http://e/hypot> ?T.n ?T.total)" in show(query.algebra)
+    assert "(<http://e/running> of scan" in show(query.algebra)
+    assert "useroperator http://e/running (dev)" in show_operators(query.physical.root)
+
+
+def test_processes_that_check_texts_know_the_functions_of_the_server(tmp_path: Path) -> None:
+    """As ``levada serve`` starts them, with what it has declared."""
+    (tmp_path / "t.csv").write_text(ROWS)
+    text = "Rstream(Select Hypot(v, 2) As x From T [Now])"
+    run(tmp_path, {"q": text}, end=False, checkpoint=tmp_path / "checkpoint")
+    order = Order(Task("check", text, dialect="cql"), 60.0, 4 << 30)
+    answers = []
+    for functions in (([], []), user_functions.places()):
+        start = Start(str(tmp_path / "checkpoint"), [], os.getpid(), functions)
+        done = subprocess.run(
+            [sys.executable, "-m", "levada.server.checks.check_workers"],
+            input=b"\n".join(map(msgspec.json.encode, (start, order))) + b"\n",
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        answers.append(msgspec.json.decode(done.stdout.splitlines()[-1])["answer"])
+    without, known = answers
+    assert not without["ok"] and "no function Hypot" in str(without["errors"])
+    assert known["ok"], known
 
 
 def test_spark_refuses_functions_that_executors_cannot_import() -> None:

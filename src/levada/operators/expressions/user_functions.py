@@ -174,7 +174,8 @@ def run_user_code(made: Declared, call: Callable[[], Any]) -> Any:
         return call()
     except BaseException as error:
         is_panic = type(error).__name__ == "PanicException"  # of Polars
-        if isinstance(error, LevadaError) or not (is_panic or isinstance(error, Exception)):
+        is_failure = is_panic or isinstance(error, Exception | SystemExit)
+        if isinstance(error, LevadaError) or not is_failure:
             raise
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame for frame in frames if _is_user(frame)]

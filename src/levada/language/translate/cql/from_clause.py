@@ -326,7 +326,12 @@ class Levels:
             level = self.statement(table.query, visible, inner)
             return self._derived_table(table, level, reading)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
-        if view is not None and not table.calls:
+        if table.calls and (view is not None or table.stream in self.relations):
+            kind = "a relation" if view is None else "a view"
+            message = f"An operator reads a stream, and {table.stream} is {kind}."
+            hint = "Name a stream with columns, and read the operator in the view."
+            raise UnsupportedError(message, span=table.span, text=self.text, hint=hint)
+        if view is not None:
             return self._derived_table(table, self._view(view), reading)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
@@ -362,10 +367,6 @@ class Levels:
 
     def _user_operators(self, table: Table) -> Leaf:
         """Translates operators of the user over a stream."""
-        if table.stream in self.relations:
-            message = f"An operator reads a stream, and {table.stream} is a relation."
-            hint = "Name a stream without sign=."
-            raise UnsupportedError(message, span=table.span, text=self.text, hint=hint)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         operators = []
         for call in table.calls:

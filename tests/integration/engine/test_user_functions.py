@@ -338,6 +338,39 @@ def test_an_app_file_names_functions_of_its_folder(tmp_path: Path) -> None:
         user_functions._DECLARED.pop("http://e/twice", None)
 
 
+def test_an_operator_that_comes_later_begins_as_a_count_window_does(tmp_path: Path) -> None:
+    """Elements that wait for the watermark when a query is added are not the query's."""
+    (tmp_path / "t").mkdir()
+    running = "Rstream(Select dev, n From Table(Running(Table T Partition By dev)) [Now])"
+    counted = "Istream(Select dev, Count(*) As n From T [Partition By dev Rows 99] Group By dev)"
+    parts = [
+        [(1000 * i, "ab"[i % 2], 1.0) for i in range(1, 9)],
+        [(6500, "a", 1.0), *((1000 * i, "ab"[i % 2], 1.0) for i in range(9, 14))],
+    ]
+    asked = [{"old": running}, {"old": running, "running": running, "counted": counted}]
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for i, (part, queries) in enumerate(zip(parts, asked, strict=True)):
+        frame = pl.DataFrame(part, schema=["ts", "dev", "v"], orient="row")
+        frame.write_parquet(tmp_path / "t" / f"{i}.parquet")
+        options = {"checkpoint": tmp_path / "checkpoint", "epoch_rows": 3, "partitions": 2}
+        with Engine(spark=False, **options) as engine:  # type: ignore[arg-type]
+            engine.stream("T", tmp_path / "t", time="field:ts", lateness="3s")
+            handles = {n: engine.register(t, name=n, dialect="cql") for n, t in queries.items()}
+            engine.start(once=True, keep_open=i == 0)
+            engine.await_end()
+            for name, query in handles.items():
+                rows = [(r.time, *row) for r in query.results() for row in r.rows.rows()]
+                found.setdefault(name, []).extend(rows)
+    assert sorted(found["running"]) == sorted(found["counted"]) != []
+    in_order = sorted((ts, dev) for part in parts for ts, dev, _ in part)
+    counts = {"a": 0, "b": 0}
+    expected = []
+    for ts, dev in in_order:
+        counts[dev] += 1
+        expected.append((ts, f'"{dev}"', number(str(counts[dev]), "integer")))
+    assert sorted(found["old"]) == expected
+
+
 def test_a_plan_shows_functions_by_their_iris() -> None:
     running = "Table(Running(Table T Partition By dev)) [Now]"
     text = f"Rstream(Select dev, Hypot(n, total) As h From {running})"

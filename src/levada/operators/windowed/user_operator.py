@@ -58,7 +58,8 @@ def user_operator(
     new, left = run_user_code(made, lambda: _as_pair(made.apply(rows, states)))
     out = read_frame(made, lambda: new, ("row", fresh.rows.n), made.returns)
     after = read_frame(made, lambda: left, ("key", len(fresh.k)), made.state, nullable=False)
-    _remember(node, made, env.state, key, fresh=fresh, version=version, after=after)
+    if made.state:
+        _remember(node, made, env.state, key, fresh=fresh, version=version, after=after)
     return _output(node, made, fresh.rows, out, env) if out.height else None
 
 

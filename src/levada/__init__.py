@@ -9,6 +9,7 @@ from levada.errors import LevadaError, QueryError, UsageError
 if TYPE_CHECKING:
     from levada.connectors.config.stream_options import StreamOptions
     from levada.core.key_groups import group_of
+    from levada.core.user_functions import aggregate, function, operator
     from levada.engine.engine import Engine
     from levada.engine.python.query_once import query
     from levada.engine.query import Query, Report, Results
@@ -32,7 +33,10 @@ __all__ = [
     "StreamOptions",
     "UsageError",
     "__version__",
+    "aggregate",
+    "function",
     "group_of",
+    "operator",
     "query",
 ]
 __version__ = "0.1.0"
@@ -48,7 +52,10 @@ _HOMES = {
     "Results": "levada.engine.query",
     "Status": "levada.engine.status.status",
     "StreamOptions": "levada.connectors.config.stream_options",
+    "aggregate": "levada.core.user_functions",
+    "function": "levada.core.user_functions",
     "group_of": "levada.core.key_groups",
+    "operator": "levada.core.user_functions",
     "query": "levada.engine.python.query_once",
 }
 

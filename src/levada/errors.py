@@ -26,6 +26,7 @@
          ├── LostTaskError        tasks, or their sent rows, are lost: the epoch runs again
          ├── ExcessError          an operator makes too much: its query is suspended
          ├── EvaluationError      code of Levada fails on a query: it is suspended
+         │   └── UserFunctionError       a function of the user fails, or is not declared
          ├── ManyReportsError     too many reports for one epoch: it ends earlier
          └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 
@@ -262,9 +263,15 @@ class EvaluationError(EngineError):
     ``node`` is the operator in the plan (-1: unknown), ``place`` the file and line of Levada.
     """
 
-    def __init__(self, message: str, *, node: int = -1, place: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, node: int = -1, place: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
         self.node, self.place = node, place
+
+
+class UserFunctionError(EvaluationError):
+    """A function that the user of the engine declared, and that failed or is missing: the engine
+    suspends the query. ``place`` is the file and line of the function.
+    """
 
 
 class ManyReportsError(EngineError):

@@ -107,6 +107,8 @@ class EpochContext(msgspec.Struct, omit_defaults=True):
     memory: Memory = Memory()  # of a task
     reports_all_files: bool = False  # stage tasks report all files that their partitions need
     files_to_delete: list[str] = []  # unneeded files, for tasks to delete
+    functions: list[str] = []  # the places of the user's functions, from the driver's program
+    function_folders: list[str] = []  # where their modules are
 
     @property
     def tells_places(self) -> bool:

@@ -347,7 +347,9 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
 
 @app.command("help", epilog="[bold]Example[/bold]\n\nlevada help streams")
 def _help(topic: o.Topic = None, debug: o.Debug = False) -> None:
-    """Show help on streams (their options), formats, dialects or windows, or on a command."""
+    """Show help on streams (their options), formats, dialects, windows or functions, or on a
+    command.
+    """
     from levada.cli.help.help_topics import TOPICS, tell
 
     if topic is None:

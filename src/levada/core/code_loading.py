@@ -1,9 +1,10 @@
 """The only module that turns names or texts into code, or writes pickles.
 
 A name or text that data, a query, a client, or a file of a checkpoint can write must never get
-here: callers pass constants of the program. ``ruff`` and ``tests/unit/test_code_loading.py`` forbid
-these calls elsewhere. Nothing in Levada reads a pickle. numba and Lark do, from folders that
-``levada.core.cache_folder`` has checked; Spark's workers do, from the driver.
+here: callers pass constants of the program, and names from the app file or the driver's program
+(``user_functions``). ``ruff`` and ``tests/unit/test_code_loading.py`` forbid these calls elsewhere.
+Nothing in Levada reads a pickle. numba and Lark do, from folders that ``levada.core.cache_folder``
+has checked; Spark's workers do, from the driver.
 """
 
 from __future__ import annotations

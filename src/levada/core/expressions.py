@@ -2,7 +2,8 @@
 1.1, section 17).
 
 ``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is
-``Call(Function.CAST, (Const(Iri( datatype)), arg))``. ``EVENT_TIME``, which no text can call, is
+``Call(Function.CAST, (Const(Iri( datatype)), arg))``, and so is a function of the user, ``USER``,
+with its IRI (``user_functions``). ``EVENT_TIME``, which no text can call, is
 that of a row of one triple (ms). The functions after it are SQL's, for CQL. ``Param(i)`` appears
 only after planning: constants lifted out of a shape, so that queries that differ in constants are
 one operator and a table of parameter rows.
@@ -88,6 +89,7 @@ class Function(StrEnum):
     SHA384 = "SHA384"
     SHA512 = "SHA512"
     CAST = "CAST"
+    USER = "user function"
     EVENT_TIME = "event time"
     REPORT_TIME = "report time"
     REMAINDER = "remainder"
@@ -115,7 +117,9 @@ class Function(StrEnum):
 
 
 class AggregateFunction(StrEnum):
-    """The aggregates (SPARQL 1.1, 18.5.1), and what a SUM of doubles loses by its rounding."""
+    """The aggregates (SPARQL 1.1, 18.5.1), what a SUM of doubles loses by its rounding, and the
+    user's (``user_functions``).
+    """
 
     COUNT = "COUNT"
     SUM = "SUM"
@@ -125,6 +129,7 @@ class AggregateFunction(StrEnum):
     SAMPLE = "SAMPLE"
     GROUP_CONCAT = "GROUP_CONCAT"
     SUM_REST = "rest of SUM"
+    USER = "user aggregate"
 
 
 @frozen
@@ -158,7 +163,9 @@ class Call:
 
 @frozen
 class Aggregate:
-    """An aggregate; ``arg`` None is ``COUNT(*)``, ``separator`` is that of GROUP_CONCAT."""
+    """An aggregate; ``arg`` None is ``COUNT(*)``. ``separator`` is that of GROUP_CONCAT, or the IRI
+    of the user's aggregate.
+    """
 
     function: AggregateFunction
     arg: Expression | None
@@ -248,9 +255,13 @@ def show(expression: Expression) -> str:
             return str(term)
         case Param(index):
             return f"${index}"
+        case Call(Function.USER, args):
+            return f"({' '.join(map(show, args))})"
         case Call(function, args):
             return "(" + " ".join([function.value, *map(show, args)]) + ")"
         case Aggregate(function, arg, distinct, separator):
             inner = "*" if arg is None else show(arg)
+            if function is AggregateFunction.USER:
+                return f"(<{separator}>{' DISTINCT' if distinct else ''} {inner})"
             between = "" if separator is None else f" {Literal(separator)}"
             return f"({function.value}{' DISTINCT' if distinct else ''} {inner}{between})"

@@ -43,6 +43,7 @@ from levada.core.cpu_guard import cpu_guard
 from levada.core.integer_options import Partitions, check_count, check_partitions
 from levada.core.names import check_stream_name, display_name
 from levada.core.query_limits import MOST_ROWS, Memory
+from levada.core.user_functions import check_importable
 from levada.engine.delivery.delivery_manager import Deliveries, Shape
 from levada.engine.driver.driver_inputs import Fits, Inputs
 from levada.engine.driver.epoch_pacing import EpochPacing, parse_pacing, wall_clock_ms
@@ -409,6 +410,8 @@ class Engine:
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
         try:
+            if self._spark is not False:
+                check_importable()
             self._registry.begin()
             placed, learner = apply_placement(self._wish, self._open(), self._registry.streams)
             local_cores = cores(self._master) if self._is_here else 0

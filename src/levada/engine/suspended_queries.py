@@ -22,7 +22,13 @@ from levada.core.durable_files import replace_file
 from levada.core.msgspec_warmup import prepare_structs
 from levada.core.names import display_name, is_derived
 from levada.core.query_limits import Limited, QueryLimits
-from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
+from levada.errors import (
+    EvaluationError,
+    ExcessError,
+    LevadaError,
+    UserFunctionError,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from levada.runtime.publication.registered_query import Registered
@@ -95,6 +101,7 @@ class Suspended:
 
     def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
         is_fault = not isinstance(error.__cause__, LevadaError)  # of Levada
+        is_fault &= not isinstance(error, UserFunctionError)
         if isinstance(error, EvaluationError) and is_fault:
             return Suspension(identity, _failure_text(error, text), 0, "")
         if not isinstance(error, ExcessError):

@@ -49,6 +49,7 @@ from levada.operators.windowed.shared_join_side import (
 )
 from levada.operators.windowed.static_input import answer_once
 from levada.operators.windowed.subquery_window import rows_in_window
+from levada.operators.windowed.user_operator import user_operator
 from levada.operators.windowed.windowed_join import join, join_in_pieces
 from levada.plan.execution import steps as s
 from levada.plan.execution.plan import PlanNode
@@ -70,6 +71,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.AdaptiveJoin: adaptive,
     s.LinkedJoin: replicated_join,
     s.CountWindow: count_window,
+    s.UserOperator: user_operator,
     s.Numbered: number_rows,
     s.Instants: instants,
     s.Narrow: narrow,

@@ -36,6 +36,7 @@ from levada.checkpoint.epoch_context import (
 )
 from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
 from levada.connectors.ingest.static_files import replaced_graphs
+from levada.core import user_functions
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
 from levada.core.gc_control import collection_paused
@@ -447,6 +448,7 @@ class EpochRunner:
             self.admission.room.memory,
             names.whole,
             names.deletable,
+            *user_functions.places(),
         )
 
     def _plan_file(self, version: int) -> str:

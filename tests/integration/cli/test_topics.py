@@ -17,6 +17,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS
 from levada.core.event_time import Window, WindowKind
 from levada.core.query_model import Output
+from levada.core.user_functions import ValueType
 from levada.language import parse
 from levada.language.dialects.detect import DIALECTS, is_cql
 from levada.language.translate.cql.translate import translate_cql
@@ -51,7 +52,10 @@ def test_the_options_of_streams_are_those_of_the_documentation_and_of_the_progra
 def test_a_topic_is_told(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", topic]) == 0
     told = capsys.readouterr().out
-    words = {"streams": OPTIONS, "formats": NAMES, "dialects": DIALECTS, "windows": SHAPES}[topic]
+    words = {
+        "streams": OPTIONS, "formats": NAMES, "dialects": DIALECTS, "windows": SHAPES,
+        "functions": ValueType,
+    }[topic]  # fmt: skip
     assert all(re.search(rf"^(?:.*, )?{word}\b", told, re.MULTILINE) for word in words)
 
 

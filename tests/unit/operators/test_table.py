@@ -31,6 +31,7 @@ from levada.plan.optimizer.pipeline import optimize
 from levada.plan.physical import operators as p
 from levada.plan.sharing.sharing_modes import Sharing
 from levada.plan.topology.topology import Topology
+from support import user_functions as user_functions  # declares the operator Running
 from support.operator_nodes import STREAM, Bench, state
 
 SCHEMA = {"k": "integer", "v": "double"}
@@ -73,6 +74,7 @@ CQL = [
     "Rstream(Select a.v, b.v As w From S [Now] As a, S [Rows 2] As b)",
     "Register Relation V (k Integer) As Select Distinct k From S [Range 4 s]; "
     "Rstream(Select k From V)",
+    "Rstream(Select k, n From Table(Running(Table S Partition By k)) [Now])",
     "Rstream(Select k, Row_Number() Over (Order By v) As n From S [Range 4 s])",
 ]
 STEPS = sorted(get_args(s.Step), key=lambda step: step.__name__)

@@ -1,5 +1,6 @@
 """The app file: a whole application in YAML, and the ``App`` that it or the command line becomes.
 
+    functions: ["rooms:comfort"]    # of Python, as module:name
     streams:
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
     static:
@@ -41,6 +42,7 @@ from levada.core.frozen import frozen
 from levada.core.integer_options import check_partitions, parse_count
 from levada.core.names import check_query_name, check_stream_name, is_iri
 from levada.core.query_limits import MOST_ROWS, check_limits, check_memory
+from levada.core.user_functions import declare_places
 from levada.engine.query_request import QueryRequest
 from levada.errors import UsageError, near
 from levada.language.dialects.detect import DIALECTS, dialect_of, dialect_of_ending
@@ -400,8 +402,11 @@ def load_app(path: Path) -> App:
     from levada.connectors.config.yaml_file import read_yaml  # here: only app files need it
 
     document = read_yaml(path, "app file")
-    sections = mapping_at(document, "", ("streams", "static", "queries", "options"))
+    sections = mapping_at(document, "", ("functions", "streams", "static", "queries", "options"))
     base = path.parent
+    functions = list_at(sections.get("functions"), "functions")
+    wanted = [text_at(place, f"functions[{i}]") for i, place in enumerate(functions)]
+    with_place("functions", lambda: declare_places(wanted, [str(base.absolute())]))
     streams = mapping_at(sections.get("streams"), "streams")
     queries = mapping_at(sections.get("queries"), "queries")
     app = App(

@@ -355,9 +355,24 @@ def _windows() -> Iterator[RenderableType]:
     )
 
 
+def _functions() -> Iterator[RenderableType]:
+    yield Text("Functions in Python, declared by @levada.function, @levada.aggregate and")
+    yield Text('@levada.operator, and named in the app file: functions: ["module:name"]')
+    rows = [
+        ("integer", "xsd:integer, 64 bits", "Integer", "Int64"),
+        ("double", "every number", "Float, Integer", "Float64"),
+        ("boolean", "xsd:boolean", "Boolean", "Boolean"),
+        ("string", "a string without a language", "String", "String"),
+        ("iri", "an IRI", "", "String"),
+        ("term", "every value, as N-Triples; arguments only", "", "String"),
+    ]
+    yield _grid(("type", "SPARQL", "CQL", "Polars"), rows)
+
+
 TOPICS: dict[str, Callable[[], Iterator[RenderableType]]] = {
     "streams": _streams,
     "formats": _formats,
     "dialects": _dialects,
     "windows": _windows,
+    "functions": _functions,
 }

@@ -244,9 +244,18 @@ class WindowSpec:
 
 
 @frozen
+class OperatorCall:
+    """A call of an operator of the user, by its keys."""
+
+    name: str
+    keys: tuple[Column, ...]
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@frozen
 class Table:
     """A table of From under its alias (the name, if none is given): a stream, relation or view, or
-    a query in brackets.
+    a query in brackets. ``calls``: the user's operators over the stream, the first one first.
     """
 
     stream: str
@@ -254,6 +263,7 @@ class Table:
     alias: str
     query: Statement | None = None
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
+    calls: tuple[OperatorCall, ...] = ()
 
 
 @frozen
@@ -486,6 +496,11 @@ def _table(table: Table | Joined) -> str:
     if table.window.column:
         return _window_call(table) + alias
     name = show_name(table.stream) if table.query is None else f"({show(table.query)})"
+    for i, call in enumerate(table.calls):
+        by = ", ".join(map(show_expression, call.keys))
+        inner = name if i else f" {name}"
+        name = f"({call.name}(Table{inner}{f' Partition By {by}' if by else ''}))"
+    name = f"Table{name}" if table.calls else name
     window = f" {table.window}" if table.window.word is not WindowWord.NONE else ""
     return name + window + alias
 

@@ -26,6 +26,7 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from levada.core.event_time import MAX
+from levada.core.user_functions import HOW_TO_DECLARE, UserOperator, declared_for_cql
 from levada.errors import QuerySyntaxError, Span, near
 from levada.language.cql.ast import (
     Call,
@@ -41,6 +42,7 @@ from levada.language.cql.ast import (
     Nested,
     Operation,
     Operator,
+    OperatorCall,
     OverClause,
     Schema,
     Script,
@@ -54,7 +56,11 @@ from levada.language.cql.ast import (
 )
 from levada.language.cql.common_mistakes import explain_mistake
 from levada.language.cql.script import Part, script_of
-from levada.language.cql.window_functions import milliseconds_of, window_of_call
+from levada.language.cql.window_functions import (
+    is_window_function,
+    milliseconds_of,
+    window_of_call,
+)
 from levada.language.cql.with_clause import check_size, named_columns, with_views
 from levada.language.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 from levada.language.sparql.source_text import check_characters
@@ -350,9 +356,32 @@ class _Build(lark.Transformer[Token, Any]):
             raise QuerySyntaxError(spec, span=_at(word), text=self.text)
         return Table(str(stream), spec, str(stream), None, _at(meta))
 
-    def no_window_call(self, meta: Meta, parts: list[Any]) -> NoReturn:
+    def operator_table(self, meta: Meta, parts: list[Any]) -> Table:
+        call = next(part for part in parts if isinstance(part, Table))
+        window, alias = parts[-2:]
+        alias = str(call.stream if alias is None else alias)
+        return replace(call, alias=alias, window=window or call.window, span=_at(meta))
+
+    def operator_call(self, meta: Meta, parts: list[Any]) -> Table:
+        word, _, inner, *_ = parts
+        if not isinstance(declared_for_cql(str(word)), UserOperator):
+            self._refuse_window_call(meta, parts)
+        if any(isinstance(part, WindowSpec) for part in parts):
+            hint = f"Write Table({word}(Table {inner})) [Range ..]."
+            message = "The window of an operator stands behind its brackets."
+            raise QuerySyntaxError(message, span=_at(meta), text=self.text, hint=hint)
+        if not isinstance(inner, Table):
+            none = WindowSpec(WindowWord.NONE, span=_at(meta))
+            inner = Table(str(inner), none, str(inner), None)
+        by = tuple(part for part in parts if isinstance(part, Column))
+        call = OperatorCall(str(word), by, _at(word))
+        return replace(inner, calls=(*inner.calls, call), span=_at(meta))
+
+    def _refuse_window_call(self, meta: Meta, parts: list[Any]) -> NoReturn:
         message = f"{parts[0]} lacks its column of times and its durations."
         hint = f"Write Table({parts[0]}(Table S, Descriptor(ts), Interval '10' Minutes))."
+        if not is_window_function(str(parts[0])):
+            message, hint = f"There is no operator {parts[0]}.", HOW_TO_DECLARE
         raise QuerySyntaxError(message, span=_at(meta), text=self.text, hint=hint)
 
     def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:

@@ -42,6 +42,11 @@ def window_of_call(
     return WindowSpec(kind, size, slide, partition=by, span=span, column=times)
 
 
+def is_window_function(word: str) -> bool:
+    """Whether a word names a window table function."""
+    return word.lower() in _SIZES
+
+
 def _words() -> list[str]:
     return [name.capitalize() for name in _SIZES]
 

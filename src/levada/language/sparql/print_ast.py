@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from levada.core.event_time import shown_duration
+from levada.core.expressions import AggregateFunction
 from levada.core.rdf_terms import Blank, Iri, Literal
 from levada.language.sparql import ast
 
@@ -74,6 +75,8 @@ def _sexpr(value: Any) -> Sexpr:
             return [str(name), *map(_sexpr, args)]
         case ast.Aggregate(name, None, distinct, _):
             return [name, *(["DISTINCT"] if distinct else []), "*"]
+        case ast.Aggregate(AggregateFunction.USER, arg, distinct, iri):
+            return [f"<{iri}>", *(["DISTINCT"] if distinct else []), _sexpr(arg)]
         case ast.Aggregate(name, arg, distinct, separator):
             extra = [] if separator is None else [["separator", str(Literal(separator))]]
             return [name, *(["DISTINCT"] if distinct else []), _sexpr(arg), *extra]

@@ -12,6 +12,7 @@ without values has an unbound value there.
 
     COUNT           n              SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf (x y k)
     MIN MAX SAMPLE  err + the slot's columns of the row that wins
+    USER            n err + the user's state (``user_aggregates``)
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from levada.core.rdf_terms import Kind
 from levada.kernels.keyed.double_double_sums import Sums, merge_dd, round_dd, sum_dd
 from levada.kernels.keyed.group_sums import merge_int, round_int, sum_int, sum_weights, winners
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.aggregation import bignum_sums, decimal_sums
+from levada.operators.aggregation import bignum_sums, decimal_sums, user_aggregates
 from levada.operators.rows.route_rows import bind, value
 from levada.operators.rows.term_columns import texts_of
 from levada.plan.execution.steps import Aggregate
@@ -75,6 +76,9 @@ def fold(
                 columns[f"a{j}.n"] = sum_weights(codes, ones, g)
             case _A.SUM | _A.AVG | _A.SUM_REST:
                 columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", pool=terms.pool))
+            case _A.USER:
+                p = f"a{j}."
+                columns.update(user_aggregates.fold(rows, codes, g, spec, p, pool=terms.pool))
             case _:
                 columns.update(
                     _fold_winner(rows, codes, g, spec, i=spec.slot, p=f"a{j}.", rank=terms.rank)
@@ -216,6 +220,8 @@ def merge(
                 columns[p + "n"] = partials.net(p + "n")
             case _A.SUM | _A.AVG | _A.SUM_REST:
                 columns.update(_merge_sum(partials, p, terms.pool))
+            case _A.USER:
+                columns.update(user_aggregates.merge(parts, codes, g, spec, p, chosen=chosen))
             case _:
                 columns.update(_merge_winner(partials, spec, p, terms.rank))
     return columns
@@ -280,6 +286,8 @@ def finish(
             if spec.function is _A.SUM_REST:
                 return _finish_rest(parts, p), {}
             return _finish_sum(parts, p, large, average=spec.function is _A.AVG, tuples=tuples)
+        case _A.USER:
+            return user_aggregates.finish(parts, spec, p, tuples=tuples), {}
         case _:
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
             ignores = tuples or spec.function is _A.SAMPLE

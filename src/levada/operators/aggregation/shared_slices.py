@@ -239,10 +239,10 @@ class _Folded:
         return self.known["cells", *key]
 
 
-def _kind(spec: s.Aggregate) -> AggregateFunction:
+def _kind(spec: s.Aggregate) -> tuple[AggregateFunction, str | None]:
     """Returns the key that determines partials: AVG and the rest of SUM have those of SUM."""
     sums = (AggregateFunction.AVG, AggregateFunction.SUM_REST)
-    return AggregateFunction.SUM if spec.function in sums else spec.function
+    return AggregateFunction.SUM if spec.function in sums else spec.function, spec.separator
 
 
 class Sliced(NamedTuple):

@@ -17,7 +17,7 @@ import polars as pl
 from levada.core.array_types import Bools, Bytes, Longs, Words
 from levada.core.expression_budget import Account, unlimited_account
 from levada.core.expressions import Aggregate, Call, Const, Expression, Function, Param, Var
-from levada.core.rdf_terms import SPECIAL, Kind, Term
+from levada.core.rdf_terms import SPECIAL, Iri, Kind, Term
 from levada.operators.expressions import arithmetic, logic, seeded_functions
 from levada.operators.expressions.comparison import OPERATORS, compare, negate, same_term
 from levada.operators.expressions.row_blocks import TRUE, Result, combinations, strict
@@ -35,6 +35,7 @@ from levada.operators.expressions.strings import (
     string_function,
 )
 from levada.operators.expressions.term_values import Column, Identify, broadcast, constant, length
+from levada.operators.expressions.user_functions import user_function
 
 # REGEX and REPLACE over whole columns.
 #
@@ -292,6 +293,12 @@ def _blank(e: _Evaluation, function: Function, args: _Args) -> Column:
     return seeded_functions.blank_of(seeds, names, *names.identify(identify))
 
 
+def _user_function(e: _Evaluation, function: Function, args: _Args) -> Column:
+    name, *values = args
+    assert isinstance(name, Const) and isinstance(name.term, Iri), "the IRI is never lifted"
+    return user_function(name.term.value, e.columns(values), e.scope.account)
+
+
 _Value = Callable[[_Evaluation, Function, _Args], Column]
 _VALUES: dict[Function, _Value] = {
     **dict.fromkeys(arithmetic.BINARY, lambda e, f, a: arithmetic.calculate(f, *e.columns(a))),
@@ -302,6 +309,7 @@ _VALUES: dict[Function, _Value] = {
     Function.RAND: lambda e, f, a: seeded_functions.rand(*e.seeds()),
     Function.UUID: lambda e, f, a: seeded_functions.uuid(*e.seeds(), as_iri=True),
     Function.STRUUID: lambda e, f, a: seeded_functions.uuid(*e.seeds(), as_iri=False),
+    Function.USER: _user_function,
     Function.NOW: lambda e, f, a: seeded_functions.now(e.scope.now),
     Function.EVENT_TIME: lambda e, f, a: seeded_functions.event_time(e.scope.times),
     Function.REPORT_TIME: lambda e, f, a: seeded_functions.event_time(e.scope.now),

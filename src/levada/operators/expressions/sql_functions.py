@@ -257,7 +257,7 @@ def _series(column: Column, kind: Kind, n: int) -> pl.Series:
     """Returns a column as values of one kind; null elsewhere."""
     kinds, _, man, _ = column.values()
     if kind is Kind.STRING:
-        series = _characters(column.texts())
+        series = characters(column.texts())
     elif kind is Kind.INTEGER:
         series = pl.Series(man).set(pl.Series(kinds != Kind.INTEGER), None)
     else:
@@ -265,7 +265,7 @@ def _series(column: Column, kind: Kind, n: int) -> pl.Series:
     return series if len(series) == n else series.new_from_index(0, n)
 
 
-def _characters(texts: pl.Series) -> pl.Series:
+def characters(texts: pl.Series) -> pl.Series:
     """Returns the characters of simple literals; null for all others."""
     quoted = texts.str.starts_with('"') & texts.str.ends_with('"')
     inner = texts.set(~quoted.fill_null(False), None).str.slice(1).str.head(-1)

@@ -312,7 +312,7 @@ def _group_needs(
                 facets |= Facet.NUM | Facet.TEXT
             case AggregateFunction.GROUP_CONCAT:
                 facets |= Facet.TEXT
-            case AggregateFunction.SAMPLE:
+            case AggregateFunction.SAMPLE | AggregateFunction.USER:
                 facets |= Facet.NUM | Facet.TEXT
             case AggregateFunction.COUNT:
                 facets |= Facet.ID if spec.arg not in child.typed else Facet.NUM
@@ -326,8 +326,8 @@ def lift(expression: Expression, constants: list[Const]) -> Expression:
         case Const():
             constants.append(expression)
             return Param(len(constants) - 1)
-        case Call(Function.CAST, (datatype, arg)):
-            return Call(Function.CAST, (datatype, lift(arg, constants)))
+        case Call(Function.CAST | Function.USER as function, (name, *args)):
+            return Call(function, (name, *(lift(arg, constants) for arg in args)))
         case Call(function, args):
             return Call(function, tuple(lift(arg, constants) for arg in args))
         case _:

@@ -58,7 +58,9 @@ _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
 _Above = _Border | _PerReport | _ByChanges
 # operators whose rows change if elements before the start count
-_FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
+_FROM_START = (
+    p.CountWindow | p.UserOperator | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
+)
 
 
 class Steps:
@@ -159,6 +161,8 @@ class Steps:
                 return self._leaf_step(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(slots_of(keys, ins[0]), bag), self._windows(op)
+            case p.UserOperator():
+                return self._user_operator_step(op, spec, names, ins[0]), self._windows(op)
             case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
                 return self._numbered_step(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
@@ -257,6 +261,16 @@ class Steps:
                 return s.Narrow()
             case p.Recent():
                 return self._recent_step(op, spec, names, ins)
+
+    def _user_operator_step(
+        self, op: Op, spec: p.UserOperator, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.UserOperator:
+        columns = dict(zip(op.variables, spec.columns, strict=True))
+        passed = {v: spec.source(v, op.variables) for v in names}
+        out = tuple([columns[v] if (by := passed[v]) is None else ins.index(by) for v in names])
+        read = dict(spec.input_columns)
+        reads = tuple([(column, ins.index(v)) for column, v in spec.input_columns])
+        return s.UserOperator(spec.iri, tuple(ins.index(read[k]) for k in spec.keys), reads, out)
 
     def _recent_step(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]

@@ -247,6 +247,7 @@ STEPS: dict[str, type] = {
     "scan": s.Scan,
     "constant": s.Constant,
     "count window": s.CountWindow,
+    "user operator": s.UserOperator,
     "numbered": s.Numbered,
     "instants": s.Instants,
     "narrow": s.Narrow,

@@ -70,6 +70,25 @@ class CountWindow(OwnWindows):
 
 
 @frozen
+class UserOperator(OwnWindows):
+    """The rows of the user's operator by its IRI, with state by key slots.
+
+    ``reads``: the taken columns and their slots. ``out``: for each slot the column of the operator,
+    or the slot of the input that passes.
+    """
+
+    iri: str
+    keys: tuple[int, ...]
+    reads: tuple[tuple[str, int], ...]
+    out: tuple[str | int, ...]
+    ends_by_time: ClassVar[bool] = False
+
+    def makes(self, slots: int) -> range:
+        """Returns all slots, since most are computed."""
+        return range(slots)
+
+
+@frozen
 class Session(Listing, OwnWindows):
     """Rows of a session window, a set of triples or a bag; ends follow from the times of all
     elements.
@@ -377,6 +396,7 @@ class Emit(Reporting, Listing):
 Step = (
     Leaf
     | CountWindow
+    | UserOperator
     | Numbered
     | Instants
     | Narrow

@@ -138,13 +138,16 @@ class Scan:
     variables.
 
     ``partition``: the columns for each of whose values a count window has the last rows.
-    ``relation``: the rows are inserted and deleted, and all columns exist.
+    ``relation``: the rows are inserted and deleted, and all columns exist. ``operators``: the
+    IRIs of the user's operators that make the rows, the first one first, each with the columns for
+    each of whose values it keeps state.
     """
 
     source: InWindow
     columns: tuple[tuple[str, str], ...]
     partition: tuple[str, ...] = ()
     relation: bool = False
+    operators: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @frozen

@@ -120,8 +120,9 @@ def _head(node: Node) -> str:
             return f"came {_source(source)} {_triple(pattern)} ?{variable}"
         case Closure():
             return _closure(node)
-        case Scan(source, columns, partition, relation):
+        case Scan(source, columns, partition, relation, operators):
             word = "relation" if relation else "scan"
+            word = " ".join([*(f"<{iri}> of" for iri, _ in reversed(operators)), word])
             return " ".join(
                 [f"{word} {_source(source)}", *_columns(columns), *_partition(partition)]
             )

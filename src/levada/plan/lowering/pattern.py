@@ -77,8 +77,8 @@ class PatternLowering:
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
                 return build_incremental.hold(self.leaves.scan(source, columns, ()))
-            case a.Scan(source, columns, partition):
-                return self.leaves.scan(source, columns, partition)
+            case a.Scan():
+                return self.leaves.rows(node)
             case a.SubQuery():
                 return self._content(node)
             case a.Recent():

@@ -21,6 +21,7 @@ from levada.core.expressions import Call, Function, Var
 from levada.core.frozen import frozen
 from levada.core.query_model import TriplePattern
 from levada.core.stream_facts import StreamFacts
+from levada.core.user_functions import operator_of
 from levada.plan.logical import nodes as a
 from levada.plan.logical.traversal import children
 from levada.plan.lowering.rdf_merge import form_of, merge, parts_of
@@ -93,6 +94,37 @@ class Leaves:
         last = self.count_window_changes(
             rows, source.index, tuple(dict(whole)[c] for c in partition)
         )
+        return build.rename(last, [v for _, v in used])
+
+    def rows(self, scan: a.Scan) -> Op:
+        """Returns the rows of a window over a tuple stream, or over operators of the user."""
+        if scan.operators:
+            return self.user_operators(scan)
+        return self.scan(scan.source, scan.columns, scan.partition)
+
+    def user_operators(self, scan: a.Scan) -> Op:
+        """Returns the rows that operators of the user make of all rows of a tuple stream."""
+        on, index = self.q.windows[scan.source.index], scan.source.index
+        facts = self.streams[on.stream]
+        assert facts.schema is not None, "an operator reads a tuple stream"
+        made = [(operator_of(iri), keys) for iri, keys in scan.operators]
+        read = dict.fromkeys((*made[0][1], *made[0][0].takes, p.TIME))
+        types = {**facts.schema, p.TIME: "integer"}
+        known = {c: f".{c}" for c in read}
+        times = {facts.time, *({"ts"} - facts.schema.keys())}
+        pairs = [(p.TIME if c in times else c, v) for c, v in known.items()]
+        rows = _scan_op(on.stream, index, pairs, types)
+        for i, (operator, keys) in enumerate(made):
+            columns = (*keys, *operator.returns, p.TIME)
+            named = [(c, f"{'.' * (i + 2)}{c}") for c in columns]
+            if i + 1 == len(made):
+                used = [(p.TIME if c == "ts" else c, v) for c, v in scan.columns]
+                named = _every_column((*keys, *operator.returns), used, index)
+            rows = build.user_operator(rows, operator.iri, keys, known, named)
+            known = dict(named)
+        if on.window.kind is not WindowKind.COUNT:
+            return rows
+        last = self.count_window_changes(rows, index, tuple(known[c] for c in scan.partition))
         return build.rename(last, [v for _, v in used])
 
     def every_row(self, scan: a.Scan, columns: Collection[str]) -> tuple[Op, Callable[[str], str]]:

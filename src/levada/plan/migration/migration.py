@@ -63,7 +63,9 @@ _LEAVES = frozenset(
     (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE, WindowKind.RANGE,
      WindowKind.NOW)
 )  # fmt: skip
-_CHOICES = frozenset((AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT))
+_CHOICES = frozenset(
+    (AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT, AggregateFunction.USER)
+)
 
 
 def why_not(query: a.Query, *, empty_reports: bool) -> str:

@@ -8,12 +8,13 @@ if it is in the same stage and partitioned as the operator needs. Equal rows of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from levada.core.expressions import Call, Const, Expression, Function, Var
 from levada.core.query_model import TriplePattern
 from levada.core.rdf_terms import XSD, Literal, Term
+from levada.core.user_functions import operator_of
 from levada.plan.logical.nodes import Entailed
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
@@ -89,6 +90,38 @@ def count_window(rows: Op, window: int, count: int, keys: tuple[str, ...], *, ba
         placed=placed,
         raw=False,
         weighted=True,
+    )
+
+
+def user_operator(
+    rows: Op,
+    iri: str,
+    keys: tuple[str, ...],
+    read: Mapping[str, str],
+    columns: Sequence[tuple[str, str]],
+) -> Op:
+    """Returns the rows of an operator of the user, whose state is kept for each value of the
+    columns ``keys``, at its home without keys; one without state is where its rows fall.
+
+    ``read``: the variables of the input's columns. ``columns``: those shown, with their variables.
+    """
+    by = tuple(read[key] for key in keys) or (() if operator_of(iri).state else rows.variables)
+    stage, exchange, at = place_by_keys(rows, by) if by else (rows.stage + 1, (HOME,), HOME)
+    spec = p.UserOperator(iri, keys, tuple(read.items()), tuple(c for c, _ in columns))
+    names = tuple(variable for _, variable in columns)
+    passed = {v: source for v in names if (source := spec.source(v, names)) is not None}
+    to = {source: v for v, source in passed.items()}
+    placed = at if at in (HOME, LOST) else tuple(to[v] for v in at) if to.keys() >= {*at} else LOST
+    return Op(
+        spec,
+        (rows,),
+        names,
+        rows.windows,
+        stage,
+        exchange,
+        placed,
+        frozenset(v for c, v in columns if c != p.TIME),
+        typed=frozenset(v for v, source in passed.items() if source in rows.typed),
     )
 
 

@@ -132,7 +132,7 @@ def is_number(s: p.AggregateSpec, op: Op) -> bool:
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
-    return s.function not in _WHOLE and s.arg in op.typed
+    return s.function not in (*_WHOLE, AggregateFunction.USER) and s.arg in op.typed
 
 
 def rjoin(left: Op, right: Op) -> Op:

@@ -23,6 +23,10 @@ def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
         sources = {name: below[name] for name in names if name in below}
         types = column_types(op.inputs[0], set(sources.values()))
         return {name: types[source] for name, source in sources.items() if source in types}
+    if isinstance(op.spec, p.UserOperator):  # its own columns have no facets of their types
+        known = {v: source for v in names if (source := op.spec.source(v, op.variables))}
+        below_types = column_types(op.inputs[0], set(known.values()))
+        return {v: below_types[source] for v, source in known.items()}
     types, left = dict[str, str](), set(names)
     for child in op.inputs:
         variables = left.intersection(child.variables)

@@ -6,7 +6,7 @@ partitioning of its output. ``lower`` builds the tree; ``topology`` turns it int
 slots.
 
     below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select
-                       SubqueryWindow StaticSubplan
+                       SubqueryWindow StaticSubplan UserOperator
                        -> Filter Extend Union Occur Arrange Join MultiwayJoin AdaptiveJoin
                        Numbered -> Join -> Pick -> Narrow, beside Instants
     the border         Report (rows at their report times), Panes (groups),
@@ -300,6 +300,29 @@ class Recent(Traits):
     def source(self, name: str, variables: tuple[str, ...]) -> str | None:
         """Returns the variable in the input."""
         return self.sources[variables.index(name)]
+
+
+@frozen
+class UserOperator(Plain):
+    """The rows that an operator of the user makes of all rows of a stream, with state by ``keys``.
+
+    ``input_columns``: with their variables. ``columns``: those of the output; a
+    key and ``TIME`` pass.
+    """
+
+    iri: str
+    keys: tuple[str, ...]
+    input_columns: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+
+    def reads(self, weighted: bool) -> Facet:
+        """Returns all facets: rows of one time are ordered by their texts."""
+        return Facet.ID | Facet.TEXT | Facet.NUM
+
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """Returns the variable in the input of a key or a time."""
+        column = self.columns[variables.index(name)]
+        return dict(self.input_columns)[column] if column in (*self.keys, TIME) else None
 
 
 @frozen
@@ -647,7 +670,7 @@ class Emit(t.Passing):
 
 Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
-    | SubqueryWindow | StaticSubplan | Recent
+    | SubqueryWindow | StaticSubplan | Recent | UserOperator
     | Numbered | Instants | Narrow
     | Filter | Pick | ByWindow | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeDistinct | ArrangeStream

@@ -150,6 +150,7 @@ WHOLE = (
     | p.StaticSubplan
     | p.SubqueryWindow
     | p.CountWindow
+    | p.UserOperator
     | p.Recent
     | p.Session
     | p.Applied

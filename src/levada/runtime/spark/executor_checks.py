@@ -30,6 +30,7 @@ from py4j.protocol import Py4JJavaError
 
 from levada.checkpoint.executor_affinity import executor_here
 from levada.core.checkpoint_files import FORMAT
+from levada.core.user_functions import declare_as_driver, places
 from levada.errors import (
     SHARED,
     CheckpointError,
@@ -37,6 +38,7 @@ from levada.errors import (
     LevadaError,
     LostTaskError,
     SourceError,
+    UsageError,
 )
 from levada.runtime.executor import OUTCOME, Blob, Executor, Job
 
@@ -48,14 +50,15 @@ ROUNDS = 5  # while executors join
 
 
 class DriverView(msgspec.Struct):
-    """The driver's view: the checkpoint with its ``sign``, and for each path its size (-1: a
-    folder) and the first name in it.
+    """The driver's view: the checkpoint with its ``sign``, for each path its size (-1: a folder)
+    and the first name in it, and the places and folders of the user's functions.
     """
 
     root: str
     sign: str
     version: str
     paths: list[tuple[str, int, str]]
+    functions: tuple[list[str], list[str]] = ([], [])
 
 
 class Answer(msgspec.Struct):
@@ -133,7 +136,7 @@ def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) ->
         executors, heard, silent = _executors(spark), set[str](), frozenset[str]()
         failed = {name: _summary(spark, name)[1] for name in executors}
         for _ in range(ROUNDS):
-            view = DriverView(str(root.absolute()), sign, version(), _stamps(paths))
+            view = DriverView(str(root.absolute()), sign, version(), _stamps(paths), places())
             answers = _ask(executor, view, 2 * max(spark.defaultParallelism, 1))
             heard |= {answer.executor for answer in answers}
             wrong = next((answer for answer in answers if answer.kind), None)
@@ -233,6 +236,10 @@ def _look(view: DriverView, host: str) -> None:
             hint=f"{SHARED} {OTHERS}",
         )
     _write(view, host)
+    try:
+        declare_as_driver(*view.functions)
+    except UsageError as error:
+        raise EngineError(f"The executor on {host}: {error.message}", hint=error.hint) from error
     for path, size, first in view.paths:
         if not _is_there(path, size, first):
             message = f"The executor on {host} does not see {path}, which the driver reads."

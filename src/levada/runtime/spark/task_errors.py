@@ -43,6 +43,7 @@ _FIELDS: dict[type[Exception], tuple[str, ...]] = {
     BlobLostError: (),
     errors.ExcessError: ("node", "member", "limit"),
     errors.EvaluationError: ("node", "place"),
+    errors.UserFunctionError: ("node", "place"),
     errors.ManyReportsError: ("until", "width", "end"),
     errors.OverMemoryError: ("held", "middle", "width", "end"),
 }

@@ -34,6 +34,8 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
+from levada.core.user_functions import declare_as_driver
+from levada.errors import LevadaError
 from levada.runtime.executor import AnyBlob, Job, deliver
 from levada.runtime.task import entry_points
 from levada.runtime.task.ingest_task import IntakeTask, Payload
@@ -125,6 +127,9 @@ def main() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     context, *payloads = sys.stdin.buffer.read().split(b"\n")
     os.write(output, _READY)
+    decoded = decode_context(context)
+    with suppress(LevadaError):
+        declare_as_driver(decoded.functions, decoded.function_folders)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
         with suppress(Exception), _ReportingBound(output).bound():
@@ -134,7 +139,7 @@ def main() -> None:
     for payload in payloads:
         # an exception is not a crash: the epoch itself will raise it
         with suppress(Exception), _ReportingBound(output).bound():
-            IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
+            IntakeTask(decoded).read(msgspec.json.decode(payload, type=Payload))
         os.write(output, _READ + b"\n")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
+from levada.core.user_functions import declare_as_driver
 from levada.runtime.task.allocator import bounded_allocator
 from levada.runtime.task.ingest_task import IntakeTask, Payload
 from levada.runtime.task.operator_failures import raise_failure
@@ -19,6 +20,7 @@ from levada.runtime.task.stage_task import StageTask
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references. Returns one blob per target partition."""
     decoded = decode_context(context)
+    declare_as_driver(decoded.functions, decoded.function_folders)
     try:
         with bounded_allocator(decoded.memory):
             return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
@@ -33,6 +35,7 @@ def stage(
     last.
     """
     decoded = decode_context(context)
+    declare_as_driver(decoded.functions, decoded.function_folders)
     try:
         with bounded_allocator(decoded.memory):
             return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)

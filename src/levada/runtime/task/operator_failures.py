@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from typing import NoReturn
 
-from levada.errors import EvaluationError, LevadaError
+from levada.errors import EvaluationError, LevadaError, UserFunctionError
 
 MAX_TEXT = 300
 """Characters of a failure's text that are reported."""
@@ -38,6 +38,8 @@ def raise_failure(error: BaseException, node: int = -1) -> NoReturn:
     levada.errors.EvaluationError: IndexError: pop from empty list
     """
     failure = as_failure(error, node)
+    if isinstance(error, UserFunctionError) and error.node < 0:
+        error.node = node
     if failure is None:
         raise error
     raise failure from error

@@ -23,7 +23,9 @@ from typing import Any
 
 import msgspec
 
+from levada.core.user_functions import declare_as_driver, places
 from levada.engine.name_resolution import NameScope
+from levada.errors import LevadaError
 from levada.server.checkpoint_catalog import Facts
 from levada.server.checks.check_tasks import Task, answer
 from levada.server.problem_json import Problem, problem_of
@@ -42,11 +44,14 @@ from levada.server.sparql.query_worker import end_with
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The checkpoint, the folders whose paths no client may see, and the server's process id."""
+    """The checkpoint, the folders whose paths no client may see, the server's process id, and the
+    places and folders of the user's functions, which the server declares.
+    """
 
     root: str
     folders: list[str]
     server: int
+    functions: tuple[list[str], list[str]] = ([], [])
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -79,6 +84,8 @@ def main() -> None:
     end_with(start.server)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the server ends this process
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(LevadaError):  # a text that calls them is refused
+        declare_as_driver(*start.functions)
     facts, folders = _Facts(Path(start.root)), [*map(Path, start.folders)]
     with suppress(Exception):  # the first task reports it
         facts.name_scope()
@@ -257,7 +264,7 @@ class CheckWorkers:
             self._note_failed_start()
             return
         self._processes.add(worker)
-        start = Start(str(self._root), self._folders, os.getpid())
+        start = Start(str(self._root), self._folders, os.getpid(), places())
         if await _line(worker, msgspec.json.encode(start)):
             self._idle.put_nowait(worker)
         else:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from levada.core.user_functions import HOW_TO_DECLARE
 from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
 from levada.language import parse
 from levada.language.sparql import ast
@@ -147,7 +148,7 @@ def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_canno
             "Known: xsd:boolean, xsd:double, xsd:float, xsd:decimal, xsd:integer, "
             "xsd:string, xsd:dateTime, xsd:date, xsd:time, "
             "xsd:duration, xsd:dayTimeDuration, xsd:yearMonthDuration, xsd:gYear, "
-            "xsd:gYearMonth, xsd:gMonth, xsd:gMonthDay, xsd:gDay.",
+            f"xsd:gYearMonth, xsd:gMonth, xsd:gMonthDay, xsd:gDay. {HOW_TO_DECLARE}",
             10,
         ),
         (

@@ -8,7 +8,9 @@ from typing import Any
 
 from lark import Token, Tree
 
+from levada.core.expressions import AggregateFunction
 from levada.core.rdf_terms import LANG_STRING, RDF, XSD, Iri, Literal
+from levada.core.user_functions import UserAggregate, find_function
 from levada.errors import QuerySyntaxError, Span, UnknownNameError, near
 from levada.language.sparql import ast
 from levada.language.sparql.iri import resolve
@@ -221,11 +223,17 @@ class Expressions(Terms):
         """``BOUND(?x)``."""
         return ast.BuiltIn("BOUND", (variable,), self._span(name))
 
-    def function_call(self, name: ast.Constant, *args: Any) -> ast.FunctionCall:
-        """A function named by an IRI."""
+    def function_call(self, name: ast.Constant, *args: Any) -> ast.FunctionCall | ast.Aggregate:
+        """A function or an aggregate named by an IRI."""
         assert isinstance(name.term, Iri), "a function's name is an IRI"
         distinct = any(isinstance(arg, Token) and arg.type == "DISTINCT" for arg in args)
-        return ast.FunctionCall(name.term, _without_tokens(args), distinct, name.span)
+        iri, arguments = name.term.value, _without_tokens(args)
+        if not isinstance(find_function(iri), UserAggregate):
+            return ast.FunctionCall(name.term, arguments, distinct, name.span)
+        if len(arguments) != 1:
+            message = f"The aggregate {name.term} takes one argument: write one expression."
+            raise self._error(message, name.span)
+        return ast.Aggregate(AggregateFunction.USER, arguments[0], distinct, iri, name.span)
 
     def exists(self, token: Token, group: ast.Group) -> ast.Exists:
         """``EXISTS {}``."""

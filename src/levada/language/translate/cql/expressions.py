@@ -29,7 +29,13 @@ from levada.core.expressions import (
     Var,
 )
 from levada.core.frozen import frozen
-from levada.core.rdf_terms import XSD, Literal
+from levada.core.rdf_terms import XSD, Iri, Literal
+from levada.core.user_functions import (
+    UserAggregate,
+    UserFunction,
+    ValueType,
+    declared_for_cql,
+)
 from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.language.cql import ast as ast
 from levada.language.cql.ast import LiteralType
@@ -56,6 +62,7 @@ from levada.plan.logical.depth_limit import MOST_PARTS, has_many_parts
 _NUMBERS = (LiteralType.INTEGER, LiteralType.DOUBLE)
 _INTERNAL = (
     AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT, AggregateFunction.SUM_REST,
+    AggregateFunction.USER,
 )  # fmt: skip
 AGGREGATES = {word.value.capitalize(): word for word in AggregateFunction if word not in _INTERNAL}
 _ARITHMETIC = {
@@ -260,7 +267,9 @@ class Translator:
 
     def _function(self, node: ast.Call, aggregates: str) -> Typed:
         name = node.function.lower()
-        if name not in FUNCTIONS:
+        self._check_name(node, name in FUNCTIONS)
+        signature = FUNCTIONS.get(name) or _user_signature(name)
+        if signature is None:
             hint = HINTS.get(name) or near(name.capitalize(), self._function_names())
             raise UnknownNameError(
                 f"There is no function {node.function}.",
@@ -268,7 +277,6 @@ class Translator:
                 text=self.scope.text,
                 hint=hint,
             )
-        signature = FUNCTIONS[name]
         if node.arguments is None or node.distinct or node.where is not None:
             what = "*" if node.arguments is None else "Distinct" if node.distinct else "Filter"
             raise self._error(f"{node.function} is no aggregate: it takes no {what}.", node.span)
@@ -283,6 +291,11 @@ class Translator:
             return Typed(signature.of(args), values[0].type)
         kind, alike = self._alike(values, node.span)
         return Typed(signature.of(alike), kind)
+
+    def _check_name(self, node: ast.Call, is_built_in: bool) -> None:
+        if is_built_in and (made := declared_for_cql(node.function)) is not None:
+            message = f"CQL has a function {node.function}, and {made.place} is declared as one."
+            raise self._error(message, node.span, "Give the declared function another name=.")
 
     def _check_arguments(
         self, node: ast.Call, signature: Signature, values: Sequence[Typed]
@@ -320,8 +333,11 @@ class Translator:
 
     def _aggregate(self, node: ast.Call) -> Typed:
         name = node.function.capitalize()
+        self._check_name(node, name in (*AGGREGATES, *SPREADS, *PLACED))
         if name in ("First", "Last") and len(node.arguments or ()) == 2:
             return self._at_end(node)
+        if (made := user_aggregate(name)) is not None:
+            return self._user_aggregate(node, made)
         one = self._count_argument(node)
         if one is None:
             return Typed(Aggregate(AggregateFunction.COUNT, None), LiteralType.INTEGER)
@@ -341,6 +357,16 @@ class Translator:
         return Typed(
             self._median(double) if name == "Median" else spread(name, double), LiteralType.DOUBLE
         )
+
+    def _user_aggregate(self, node: ast.Call, made: UserAggregate) -> Typed:
+        if node.arguments is None or node.where is not None or len(node.arguments) != 1:
+            hint = "Write Case When condition Then a End for Filter (Where condition)."
+            message = f"{node.function} takes one argument, and neither * nor Filter."
+            raise self._error(message, node.span, hint)
+        arg = self.value(node.arguments[0], f"the argument of {node.function}")
+        self._check_arguments(node, _signature(made), [arg])
+        result = Aggregate(AggregateFunction.USER, arg.expression, node.distinct, made.iri)
+        return Typed(result, LiteralType(made.returns))
 
     def _count_argument(self, node: ast.Call) -> ast.Expression | None:
         """Returns the argument of an aggregate; None: all rows count."""
@@ -458,7 +484,29 @@ def is_aggregate(node: ast.Expression) -> bool:
     """Whether an expression is a call of an aggregate."""
     if not isinstance(node, ast.Call) or node.over is not None:
         return False
-    return node.function.capitalize() in (*AGGREGATES, *SPREADS, *PLACED)
+    name = node.function.capitalize()
+    return name in (*AGGREGATES, *SPREADS, *PLACED) or user_aggregate(name) is not None
+
+
+def user_aggregate(name: str) -> UserAggregate | None:
+    """Returns the aggregate that the user of the engine has declared by this name."""
+    made = declared_for_cql(name)
+    return made if isinstance(made, UserAggregate) else None
+
+
+def _user_signature(name: str) -> Signature | None:
+    made = declared_for_cql(name)
+    return _signature(made) if isinstance(made, UserFunction) else None
+
+
+def _signature(made: UserFunction | UserAggregate) -> Signature:
+    takes = tuple(
+        _NUMBERS if kind is ValueType.DOUBLE else (LiteralType(kind),) for kind in made.arguments
+    )
+    iri = Const(Iri(made.iri))
+    return Signature(
+        takes, len(takes), LiteralType(made.returns), lambda args: Call(Function.USER, (iri, *args))
+    )
 
 
 PLACED = ("First", "Last", "Median")

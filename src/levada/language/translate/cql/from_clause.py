@@ -34,6 +34,7 @@ from levada.core.event_time import Window, WindowKind
 from levada.core.expressions import Expression, Var
 from levada.core.frozen import frozen
 from levada.core.query_model import Output, StreamWindow
+from levada.core.user_functions import UserOperator, declared_for_cql
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
     Call,
@@ -44,6 +45,7 @@ from levada.language.cql.ast import (
     Joined,
     LiteralType,
     Operator,
+    OperatorCall,
     Schema,
     Script,
     ScriptQuery,
@@ -324,11 +326,18 @@ class Levels:
             level = self.statement(table.query, visible, inner)
             return self._derived_table(table, level, reading)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
+        if table.calls and (view is not None or table.stream in self.relations):
+            kind = "a relation" if view is None else "a view"
+            message = f"An operator reads a stream, and {table.stream} is {kind}."
+            hint = "Name a stream with columns, and read the operator in the view."
+            raise UnsupportedError(message, span=table.span, text=self.text, hint=hint)
         if view is not None:
             return self._derived_table(table, self._view(view), reading)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             raise self._unknown_stream(table.stream, table.span, known)
+        if table.calls:
+            return self._user_operators(table)
         if table.stream in self.relations:
             return self._derived_table(table, self._relation(table.stream), reading)
         if table.window.column:
@@ -355,6 +364,40 @@ class Levels:
         at = self._add(StreamWindow(table.alias, table.stream, window_of(spec, t0, has_t0)))
         columns = Columns(table.alias, declared, True, table.span)
         return Leaf(columns, lambda named: window_rows(spec, at, named, t0), frozenset((at,)))
+
+    def _user_operators(self, table: Table) -> Leaf:
+        """Translates operators of the user over a stream."""
+        columns = Columns(table.alias, self.streams[table.stream], True, table.span)
+        operators = []
+        for call in table.calls:
+            made = declared_for_cql(call.name)
+            assert isinstance(made, UserOperator), "the parser has found an operator"
+            keys = tuple(dict.fromkeys(self._partition_column(key, columns) for key in call.keys))
+            declared = self._operator_columns(call, made, keys, columns)
+            columns = Columns(table.alias, declared, True, table.span)
+            operators.append((made.iri, keys))
+        partition = self._partition(table.window, columns)
+        at = self._add(StreamWindow(table.alias, table.stream, self._window(table.window)))
+        scan = partial(nodes.Scan, nodes.InWindow(at), operators=tuple(operators))
+        return Leaf(columns, lambda named: scan(named, partition), frozenset((at,)))
+
+    def _operator_columns(
+        self, call: OperatorCall, made: UserOperator, keys: tuple[str, ...], read: Columns
+    ) -> dict[str, LiteralType]:
+        """Returns the columns of an operator. Raises ``QueryError`` if the input lacks some."""
+        message = hint = ""
+        for column, kind in made.takes.items():
+            if (has := read.declared.get(column)) != kind.value:
+                message = f"{call.name} takes {column} ({kind}); its table has "
+                message += f"{column} ({has})." if has else f"no column {column}."
+                hint = "Name and type the columns as the operator does, in the stream's schema."
+        if both := {*made.returns} & {*keys}:
+            message = f"{min(both)} is a key, and {call.name} returns it, too."
+            hint = "Give the operator's column another name."
+        if message:
+            raise QueryError(message, span=call.span, text=self.text, hint=hint)
+        types = {column: LiteralType(kind) for column, kind in made.returns.items()}
+        return {**{key: read.declared[key] for key in keys}, **types}
 
     def _unknown_stream(self, name: str, span: Span, known: Collection[str]) -> UnknownNameError:
         """Returns the error of an unknown stream, with the near misses among ``known``."""

@@ -18,6 +18,7 @@ from levada.core.expressions import (
     Var,
 )
 from levada.core.rdf_terms import STRING, XSD, Iri, Literal
+from levada.core.user_functions import HOW_TO_DECLARE, UserFunction, find_function, known_iris
 from levada.errors import QueryError, UnknownNameError, near
 from levada.language.dialects.csparql import TIMESTAMP
 from levada.language.sparql import ast
@@ -58,7 +59,7 @@ def expression(node: ast.Expression, context: Context) -> Expression:
         case ast.BuiltIn():
             return _built_in(node, context)
         case ast.FunctionCall():
-            return _cast(node, context)
+            return _named_function(node, context)
         case ast.Aggregate():
             return _aggregate(node, context)
         case ast.Exists(_, negated, _):
@@ -104,16 +105,20 @@ def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
     return Call(function, args)
 
 
-def _cast(node: ast.FunctionCall, context: Context) -> Expression:
-    """Translates a function named by an IRI: only casts exist (section 17.5)."""
+def _named_function(node: ast.FunctionCall, context: Context) -> Expression:
+    """Translates a function named by an IRI: a cast (section 17.5), or one that the user of the
+    engine has declared (17.6).
+    """
     known = [XSD + name for name in CASTS]
     if node.name.value == TIMESTAMP:
         return _timestamp(node, context)
+    if isinstance(made := find_function(node.name.value), UserFunction):
+        return _user_function(made, node, context)
     if node.name.value not in known:
-        close = near(node.name.value, known)
+        close = near(node.name.value, [*known, *known_iris()])
         hint = (
             f"{close} " if close.startswith("Did") else ""
-        ) + f"Known: {', '.join('xsd:' + name for name in CASTS)}."
+        ) + f"Known: {', '.join('xsd:' + name for name in CASTS)}. {HOW_TO_DECLARE}"
         raise UnknownNameError(
             f"The function {node.name} is not known.", span=node.span, text=context.text, hint=hint
         )
@@ -122,6 +127,16 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
             f"The cast {node.name} takes one argument.", span=node.span, text=context.text
         )
     return Call(Function.CAST, (Const(node.name), expression(node.args[0], context)))
+
+
+def _user_function(made: UserFunction, node: ast.FunctionCall, context: Context) -> Expression:
+    if len(node.args) != len(made.arguments) or node.distinct:
+        types = ", ".join(made.arguments)
+        message = f"The function {node.name} takes {len(made.arguments)} arguments ({types})"
+        message += ", and no DISTINCT." if node.distinct else f", not {len(node.args)}."
+        raise QueryError(message, span=node.span, text=context.text)
+    args = [expression(arg, context) for arg in node.args]
+    return Call(Function.USER, (Const(node.name), *args))
 
 
 def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
@@ -160,7 +175,7 @@ def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
     function = AggregateFunction(node.name)
     arg = None if node.arg is None else _argument(node.arg, context)
     if function is not AggregateFunction.GROUP_CONCAT:
-        return Aggregate(function, arg, node.distinct)
+        return Aggregate(function, arg, node.distinct, node.separator)
     return Aggregate(
         function, arg, node.distinct, " " if node.separator is None else node.separator
     )

@@ -231,9 +231,11 @@ def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
         case a.Entailed(source, pattern) | a.TripleArrivals(source, pattern):
             leaf = _pattern(_source(source, query), pattern)
             return [replace(leaf, form=(1, type(part).__name__, *leaf.form))]
-        case a.Scan(source, columns):
+        case a.Scan(source, columns, _, _, operators):
             names = tuple(enumerate(variable for _, variable in columns))
-            return [_Leaf((2, _source(source, query)), tuple(c for c, _ in columns), names)]
+            return [
+                _Leaf((2, _source(source, query), operators), tuple(c for c, _ in columns), names)
+            ]
         case _:
             names = tuple((0, name) for name in possible_variables(part))
             return [_Leaf((3, len(names), " ".join(_kinds(part))), (), names)]

@@ -90,7 +90,7 @@ def _same_rows(windows: Windows, left: a.Scan | a.SubQuery, right: a.Scan | a.Su
     if windows[left.source.index].stream != windows[right.source.index].stream:
         return False
     if isinstance(left, a.Scan) and isinstance(right, a.Scan):
-        return not left.relation and not right.relation
+        return not any(s.relation or s.operators for s in (left, right))
     assert isinstance(left, a.SubQuery) and isinstance(right, a.SubQuery), "two of one kind"
     stream = left.output is right.output is not Output.RELATION
     return stream and _levels(windows, left, right) and _alike(windows, left.child, right.child)

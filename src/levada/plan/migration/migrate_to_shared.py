@@ -46,4 +46,4 @@ def begin_anew(
         return None
     if not (topology.sharing.sides.reconsider(name) or relaxed or apart):
         return None
-    return begin(topology, name, query, start, units_of(query_plan.manner.order), apart)
+    return begin(topology, name, query, start, units_of(query_plan.manner.order), apart=apart)

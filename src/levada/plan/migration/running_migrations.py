@@ -53,6 +53,7 @@ def begin(
     query: Query,
     start: int,
     units: Mapping[int, Sequence[Tree]],
+    *,
     apart: str = "",
 ) -> RunningMigration | None:
     """Installs the operators of a query in the order of ``units``, with all that it may share.
@@ -65,7 +66,7 @@ def begin(
     query_plan = topology.queries[name]
     until = switch_instant(query_plan, start)
     orders = Orders(units)
-    shape, member, joins = _install_newcomer(topology, name, query, start, orders, apart)
+    shape, member, joins = _install_newcomer(topology, name, query, start, orders, apart=apart)
     node, old = topology.graph.index[shape], topology.graph.nodes[query_plan.node].shape
     topology.graph.count_use(node, member, 1)
     same = (node, member) == (query_plan.node, query_plan.member)
@@ -81,7 +82,7 @@ def begin(
 
 
 def _install_newcomer(
-    topology: Topology, name: str, query: Query, start: int, orders: Orders, apart: str
+    topology: Topology, name: str, query: Query, start: int, orders: Orders, *, apart: str
 ) -> tuple[Shape, int, list[RunningConjunction]]:
     """Returns the last operator of a query, installed like a new query, and its conjunctions."""
     query_plan, graph = topology.queries[name], topology.graph

@@ -24,6 +24,7 @@ from levada.connectors.config.kafka_config import KafkaConfig
 from levada.connectors.config.rml.logical_source import LogicalSource
 from levada.connectors.config.row_mapping import Part, RowMapping, TableJoin
 from levada.connectors.config.stream_config import StreamConfig
+from levada.connectors.ingest.parse.json_ld_contexts import ContextFile
 from levada.connectors.ingest.static_files import StaticFile
 from levada.connectors.ingest.static_load_report import Loaded
 from levada.connectors.sources.splits import Measured
@@ -109,6 +110,7 @@ class EpochContext(msgspec.Struct, omit_defaults=True):
     files_to_delete: list[str] = []  # unneeded files, for tasks to delete
     functions: list[str] = []  # the places of the user's functions, from the driver's program
     function_folders: list[str] = []  # where their modules are
+    contexts: list[ContextFile] = []  # the files of JSON-LD contexts
 
     @property
     def tells_places(self) -> bool:

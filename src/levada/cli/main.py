@@ -81,6 +81,7 @@ def _run(
     keep: o.KeepResults = None,
     master: o.Master = None,
     spark_conf: o.SparkConf = None,
+    context: o.Contexts = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
     delay: o.Delay = None,
@@ -123,6 +124,7 @@ def _run(
         "sharing": sharing, "join": join, "regions": regions,
         "summary": summary, "checkpoint_mode": checkpoint_mode,
         "spark_conf": o.conf_of(spark_conf),
+        "contexts": o.context_files(context),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -60,6 +61,14 @@ def conf_of(settings: list[str] | None) -> dict[str, str] | None:
     if wrong := next((name for name, sign, _ in pairs if not sign), None):
         raise UsageError(f"--spark-conf is KEY=VALUE, not {wrong}.")
     return check_conf({name: value for name, _, value in pairs}) or None
+
+
+def context_files(declarations: list[str] | None) -> dict[str, str] | None:
+    """Returns the files of JSON-LD contexts, from ``URL=FILE``. Raises ``UsageError``."""
+    pairs = [declaration.rpartition("=") for declaration in declarations or ()]
+    if wrong := next((file for url, _, file in pairs if not url), None):
+        raise UsageError(f"--context is URL=FILE, not {wrong}.")
+    return {url: os.path.expanduser(file) for url, _, file in pairs} or None
 
 
 Queries = Annotated[
@@ -272,6 +281,15 @@ SparkConf = Annotated[
         "--spark-conf",
         metavar="KEY=VALUE",
         help="A setting of Spark, such as spark.executor.memory=4g or spark.ui.enabled=true.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Contexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="URL=FILE",
+        help="The file of a JSON-LD context, or a folder for a URL that ends in /.",
         rich_help_panel=RUNNING,
     ),
 ]

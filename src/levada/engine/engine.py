@@ -35,6 +35,7 @@ from levada.checkpoint.result_index import Keep
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import StreamOptions
+from levada.connectors.ingest.parse.json_ld_contexts import declare_contexts
 from levada.connectors.sinks import Sink
 from levada.connectors.sources.file_listing import check_regular
 from levada.connectors.spool.row_batches import Rows
@@ -170,7 +171,9 @@ class Engine:
         watchdog: bool | End = False,
         checkpoint_mode: str = "",
         spark_conf: Mapping[str, str] = {},
+        contexts: Mapping[str, str | os.PathLike[str]] = {},
     ) -> None:
+        declare_contexts(contexts)
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)

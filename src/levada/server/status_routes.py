@@ -271,14 +271,14 @@ def _output_metrics(status: Status, now: float) -> Iterator[str]:
 
 def _load_metrics(load: Load) -> Iterator[str]:
     """Yields the durations of epochs, and memory."""
-    if load.epoch_counts:
-        name, below = "levada_epoch_duration_seconds", accumulate(load.epoch_counts)
-        buckets = [f"{bound:g}" for bound in EPOCH_SECONDS] + ["+Inf"]
-        yield f"# HELP {name} Durations of epochs since the engine started."
-        yield f"# TYPE {name} histogram"
-        yield from (f'{name}_bucket{{le="{le}"}} {n}' for le, n in zip(buckets, below, strict=True))
-        yield f"{name}_sum {load.epoch_seconds:.15g}"
-        yield f"{name}_count {sum(load.epoch_counts)}"
+    counts = load.epoch_counts or [0] * (len(EPOCH_SECONDS) + 1)
+    name, below = "levada_epoch_duration_seconds", accumulate(counts)
+    buckets = [f"{bound:g}" for bound in EPOCH_SECONDS] + ["+Inf"]
+    yield f"# HELP {name} Durations of epochs since the engine started."
+    yield f"# TYPE {name} histogram"
+    yield from (f'{name}_bucket{{le="{le}"}} {n}' for le, n in zip(buckets, below, strict=True))
+    yield f"{name}_sum {load.epoch_seconds:.15g}"
+    yield f"{name}_count {sum(counts)}"
     if load.driver_bytes:
         memory: list[Sample] = [
             ({"process": "driver"}, float(load.driver_bytes)),

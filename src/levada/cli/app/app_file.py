@@ -189,6 +189,12 @@ def conf_at(value: Any, place: str) -> dict[str, str]:
     return cast(dict[str, str], with_place(place, lambda: check_conf(conf)))
 
 
+def contexts_at(value: Any, place: str) -> dict[str, str]:
+    """Returns the files of JSON-LD contexts by URL."""
+    files = mapping_at(value, place)
+    return {url: text_at(file, join_place(place, url)) for url, file in files.items()}
+
+
 def flag_at(value: Any, place: str) -> bool:
     """Returns a boolean."""
     if not isinstance(value, bool):
@@ -302,8 +308,8 @@ class Options:
     machine file, off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
     contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
-    static data. ``spark_conf``: settings of Spark. ``said``: options for queries that lack them, by
-    ``WORDS``.
+    static data. ``spark_conf``: settings of Spark. ``contexts``: the file of each JSON-LD context.
+    ``said``: options for queries that lack them, by ``WORDS``.
     """
 
     out: str = STDOUT
@@ -332,6 +338,7 @@ class Options:
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    contexts: Mapping[str, str] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def merge(self, options: Mapping[str, Any]) -> Options:
@@ -529,6 +536,11 @@ def _options(base: Path, value: Any) -> Options:
     values = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
     files = enumerate(values.get("ontology", ()))
     values["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
+    if "contexts" in values:
+        values["contexts"] = {
+            url: _path(base, join_place("options.contexts", url), file)
+            for url, file in values["contexts"].items()
+        }
     stored = Address.parse(values.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in values and values[name] != STDOUT:
@@ -585,5 +597,6 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "join": one_of(tuple(map(str, JoinForm))),
     "ontology": texts_at,
     "spark_conf": conf_at,
+    "contexts": contexts_at,
     **_WORD_VALUES,
 }

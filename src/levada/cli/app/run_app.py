@@ -322,6 +322,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
         keep=keep,
         watchdog=end,
         spark_conf=app.options.spark_conf,
+        contexts=app.options.contexts,
     )
 
 

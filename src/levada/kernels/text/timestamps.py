@@ -30,6 +30,7 @@ from levada.kernels.text.literals import (
     BOOLEAN_,
     DATATYPES,
     DATETIME_,
+    NO_VALUE,
     OTHER_,
     STRING_CODE,
     XSD_SIZE,
@@ -55,7 +56,8 @@ def _form(name: str, kind: int) -> int:
     return special.get(name, 0 if kind in (BOOLEAN_, OTHER_) else NUMBER)
 
 
-_FORMS = np.array([*(_form(d[0], d[1]) for d in DATATYPES), 0], np.int64)
+# a datatype of somebody's own may be one of instants, such as DateTime of NGSI-LD
+_FORMS = np.array([*(_form(d[0], d[1]) for d in DATATYPES), DATETIME], np.int64)
 
 
 @inline
@@ -296,8 +298,10 @@ def _literal(view: View, at: int, end: int, power: int) -> int:
     if close + 1 == end:
         return typed_instant(view, at + 1, close, STRING_CODE, power)
     name = close + 4 + XSD_SIZE  # behind "^^<" and the namespace
-    if name >= end or byte(view, close + 1) != 94 or not in_xsd(view, close + 4):
-        return MIN
+    if byte(view, close + 1) != 94:
+        return MIN  # a language
+    if name >= end or not in_xsd(view, close + 4):
+        return typed_instant(view, at + 1, close, NO_VALUE, power)
     return typed_instant(view, at + 1, close, datatype_code(view, name, end - 1 - name), power)
 
 

@@ -34,6 +34,7 @@ from pathlib import Path
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
+from levada.connectors.ingest.parse import json_ld_contexts
 from levada.core.user_functions import declare_as_driver
 from levada.errors import LevadaError
 from levada.runtime.executor import AnyBlob, Job, deliver
@@ -130,6 +131,7 @@ def main() -> None:
     decoded = decode_context(context)
     with suppress(LevadaError):
         declare_as_driver(decoded.functions, decoded.function_folders)
+        json_ld_contexts.declare_as_driver(decoded.contexts)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
         with suppress(Exception), _ReportingBound(output).bound():

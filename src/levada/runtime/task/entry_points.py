@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from levada.checkpoint.epoch_context import decode_context, load_plan
+from levada.connectors.ingest.parse import json_ld_contexts
 from levada.core.user_functions import declare_as_driver
 from levada.runtime.task.allocator import bounded_allocator
 from levada.runtime.task.ingest_task import IntakeTask, Payload
@@ -21,6 +22,7 @@ def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references. Returns one blob per target partition."""
     decoded = decode_context(context)
     declare_as_driver(decoded.functions, decoded.function_folders)
+    json_ld_contexts.declare_as_driver(decoded.contexts)
     try:
         with bounded_allocator(decoded.memory):
             return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))

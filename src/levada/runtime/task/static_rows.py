@@ -19,6 +19,7 @@ import numpy as np
 
 from levada.checkpoint import state_files
 from levada.checkpoint.epoch_context import EpochContext, decode_context, load_plan, load_setup
+from levada.connectors.ingest.parse.json_ld_contexts import declare_as_driver
 from levada.connectors.ingest.parse.ntriples import Triples
 from levada.connectors.ingest.static_cache import CacheRequest
 from levada.connectors.ingest.static_file_stamps import read_stamp
@@ -256,6 +257,7 @@ def sum_weights(context: EpochContext, node: PlanNode, rows: Frame) -> Frame:
 def gather_rows(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads some parts. Returns a blob of rows for each partition."""
     decoded = decode_context(context)
+    declare_as_driver(decoded.contexts)
     plan, pool = load_plan(decoded.plan), TermLookup(decoded.seed)
     reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
     pieces = msgspec.json.decode(payload, type=list[StaticPart])

@@ -220,6 +220,17 @@ def test_a_typed_literal_is_the_same_time_in_every_source(
 
 
 @pytest.mark.parametrize("source", [by_line, by_predicate, by_frame_of_statements])
+def test_a_literal_of_a_type_of_somebodys_own_may_be_a_date_time(
+    source: Callable[..., int | None],
+) -> None:
+    own = "^^<https://uri.etsi.org/ngsi-ld/DateTime>"
+    assert source(f'"2024-03-01T00:00:00Z"{own}') == DAY
+    assert source(f'"2024-03-01T00:00:00.5+01:00"{own}') == DAY - 3_599_500
+    for text in ("2024-03-01", "2024", "5", "soon"):
+        assert source(f'"{text}"{own}') is None
+
+
+@pytest.mark.parametrize("source", [by_line, by_predicate, by_frame_of_statements])
 def test_what_is_no_literal_of_a_time_is_refused(source: Callable[..., int | None]) -> None:
     for term in ('"5"@en', "<http://e/5>", "_:b5", '"5"^^<http://e/integer>'):
         assert source(term) is None

@@ -4,7 +4,8 @@ N-Quads text for ``connectors.ingest.parse.ntriples``.
 pyoxigraph and pyjelly parse. pyoxigraph prints the statements as N-Quads, a chunk at a time, and
 from there on a document is text of lines. Anonymous blank nodes, which the parsers name at random,
 are named n0, n1, ... by first appearance: the same document results in the same text, on any
-machine. Nothing is fetched: a remote JSON-LD context is an error. Input that would crash a parser
+machine. Nothing is fetched: a JSON-LD context by URL comes from a file that the operator has
+declared (``json_ld_contexts``), or is an error. Input that would crash a parser
 is refused before (``connectors.ingest.parse.document_limits``).
 
 Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
@@ -35,6 +36,7 @@ from levada.connectors.ingest.parse.document_limits import (
     beyond_rdf_11,
     names_direction,
 )
+from levada.connectors.ingest.parse.json_ld_contexts import declared_contexts, replace_contexts
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.sources.file_errors import is_of_data, reason
 from levada.connectors.sources.splits import FileSplit
@@ -317,8 +319,12 @@ def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
 
         return jelly_quads(file)
     bounded = Bounded(file, form)
-    if form == "jsonld" and declares_type_map(bounded.peek()):
-        return _type_maps(bounded, base)
+    if form == "jsonld":
+        if declared_contexts():
+            text = replace_contexts(b"".join(iter(bounded.read, b"")), base)
+            bounded = Bounded(io.BytesIO(text), form)
+        if declares_type_map(bounded.peek()):
+            return _type_maps(bounded, base)
     return ox.parse(cast(IO[bytes], bounded), format=PARSERS[form], base_iri=base or None)
 
 
@@ -364,7 +370,8 @@ def _context_fault(opened: Opener) -> Malformed:
     at = head.find(msgspec.json.encode(name)) if name else -1
     place = (head.count(b"\n", 0, at) + 1, at - head.rfind(b"\n", 0, at)) if at >= 0 else (0, 0)
     context = f"context {name[:_SHOWN]}" if name else "context"
-    return Malformed(f"its {context} lies elsewhere, and nothing is fetched", *place)
+    message = f"its {context} lies elsewhere, and nothing is fetched; give it by --context URL=FILE"
+    return Malformed(message, *place)
 
 
 def _remote_contexts(document: Any) -> Iterator[str]:

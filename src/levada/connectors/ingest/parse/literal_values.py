@@ -20,6 +20,7 @@ import numpy as np
 
 from levada.core.event_time import MAX, MIN
 from levada.core.rdf_terms import MOST_CHARACTERS, SPECIAL, XSD, Kind
+from levada.kernels.text.literals import DATATYPES
 
 
 class Facets(NamedTuple):
@@ -248,11 +249,13 @@ _DATED = re.compile(
 _NUMBERS = (*_RANGES, "decimal", "double", "float")
 _FORMS = {"dateTime": {4}, "dateTimeStamp": {4}, "date": {3}, "gYearMonth": {2}, "gYear": {1}}
 """How many parts of a dateTime the literals of a type have."""
+_KNOWN = frozenset(XSD + name for name, *_ in DATATYPES)
 
 
 def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
     """Returns the event time in ms of a literal, or None: a number of units of ``10**unit_power``
-    ms, or a dateTime, date, month or year (no zone: UTC). The twin of ``kernels.text.timestamps``.
+    ms, or a dateTime, date, month or year (no zone: UTC). A literal of a type of somebody's own may be
+    a dateTime. The twin of ``kernels.text.timestamps``.
 
     >>> event_time("12", XSD + "integer", 3), event_time("0.0125", XSD + "string", 3)
     (12000, 12)
@@ -267,7 +270,8 @@ def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
         value = _units(Decimal(text), unit_power)
     elif match := _DATED.fullmatch(text):
         parts = [part for part in match.groups()[:4] if part is not None]
-        if len(parts) in _FORMS.get(name, {2, 3, 4} if name == "string" else ()):
+        others = {2, 3, 4} if name == "string" else {4} if datatype not in _KNOWN else set[int]()
+        if len(parts) in _FORMS.get(name, others):
             year, month, day, clock = parts + ["01", "01", "00:00:00"][len(parts) - 1 :]
             instant = instant_of(f"{year}-{month}-{day}T{clock}{match[5] or ''}")
             value = None if instant is None else instant.ms

@@ -247,7 +247,10 @@ def test_context_that_lies_elsewhere_is_named_with_its_place(
     base = "http://e/base"
     reference = FileSplit("s", "s", "a", "a", "jsonld", 0, len(text), 0, 1, 1, base=base)
     found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
-    fault = f"line 1, column {column}: its context {name} lies elsewhere, and nothing is fetched"
+    fault = (
+        f"line 1, column {column}: its context {name} lies elsewhere, and nothing is fetched; "
+        "give it by --context URL=FILE"
+    )
     assert [reason for _, reason, _ in found.bad] == [f"Malformed document: {fault}"]
 
 

@@ -1,0 +1,191 @@
+"""Puts JSON-LD contexts from files in the place of their URLs. Nothing is fetched.
+
+The operator of an engine declares the file of each URL (``--context URL=FILE``), or a folder for
+all URLs below one that ends in a slash. The declarations hold for the process: documents of
+streams, static data, pushed documents and graphs are read with them. Tasks in other processes get
+the URLs, paths and digests, and read the same files.
+
+A context is replaced in the text, so all else keeps its line. Contexts in contexts are replaced,
+too, and ``@import`` is merged (JSON-LD 1.1, 4.1.5.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import msgspec
+
+from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.errors import EngineError, UsageError, near
+
+_KEY = re.compile(r'(?<!\\)"@context"\s*:\s*')
+_DECODER = json.JSONDecoder()
+MAX_NESTING = 16
+"""Contexts that name each other in a chain."""
+MAX_ADDED_BYTES = 64 << 20
+"""The most that contexts add to a document."""
+
+
+class ContextFile(msgspec.Struct, frozen=True):
+    """The file of a context: its absolute path, and the SHA-256 digest of its content."""
+
+    url: str
+    path: str
+    digest: str
+
+
+_files: dict[str, ContextFile] = {}
+_contents: dict[str, Any] = {}
+
+
+def declare_contexts(paths: Mapping[str, str | os.PathLike[str]]) -> None:
+    """Declares the files of contexts by URL; a folder for a URL that ends in a slash. Raises
+    ``UsageError``.
+    """
+    for url, path in paths.items():
+        for each, file in _list_files(url, Path(path)):
+            declared, content = _read(each, file)
+            if _files.setdefault(each, declared).digest != declared.digest:
+                message = f"The context {each} is {_files[each].path} for another engine already."
+                raise UsageError(message, hint="Engines of one process share their contexts.")
+            _contents[each] = content
+
+
+def declared_contexts() -> list[ContextFile]:
+    """Returns the declared contexts, for tasks in other processes."""
+    return list(_files.values())
+
+
+def declare_as_driver(files: Iterable[ContextFile]) -> None:
+    """Declares the contexts of the driver in a task. Raises ``EngineError`` if a file is another
+    one here.
+    """
+    for file in files:
+        if _files.get(file.url) == file:
+            continue
+        try:
+            declared, content = _read(file.url, Path(file.path))
+        except UsageError as error:
+            raise EngineError(error.message, hint=_SHARED) from error
+        if declared.digest != file.digest:
+            message = f"The context {file.url} in {file.path} is another one than at the start."
+            raise EngineError(message, hint=_SHARED)
+        _files[file.url], _contents[file.url] = file, content
+
+
+_SHARED = "Keep the files of contexts unchanged, and where each executor sees them."
+
+
+def _list_files(url: str, path: Path) -> list[tuple[str, Path]]:
+    """Returns the URLs and files of a declaration. Raises ``UsageError``."""
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", url):
+        raise UsageError(f"{url} is no URL of a context.", hint="Write URL=FILE.")
+    if not path.is_dir():
+        return [(url, path)]
+    if not url.endswith("/"):
+        hint = f"Write {url}/={path} for all URLs below it, or name a file."
+        raise UsageError(
+            f"The context {url} has a folder, {path}, and does not end in /.", hint=hint
+        )
+    files = sorted(file for file in path.rglob("*") if file.suffix in (".json", ".jsonld"))
+    if not files:
+        raise UsageError(f"The folder of contexts {path} has no file .jsonld or .json.")
+    return [(url + file.relative_to(path).as_posix(), file) for file in files]
+
+
+def _read(url: str, path: Path) -> tuple[ContextFile, Any]:
+    """Reads a context. Raises ``UsageError``."""
+    try:
+        raw = path.read_bytes()
+        content = json.loads(raw)
+    except OSError as error:
+        raise UsageError(f"The context {url} cannot be read: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The context {url} in {path} is no JSON: {error}.") from error
+    if not isinstance(content, dict) or "@context" not in content:
+        hint = 'A context is {"@context": ..}.'
+        raise UsageError(f"The context {url} in {path} has no @context.", hint=hint)
+    digest = hashlib.sha256(raw).hexdigest()
+    return ContextFile(url, str(path.absolute()), digest), content["@context"]
+
+
+def replace_contexts(text: bytes, base: str) -> bytes:
+    """Returns a document with its declared contexts in the place of their URLs. ``base``: its IRI.
+    Raises ``Malformed`` for a context that is not declared, with its place.
+    """
+    try:
+        document = text.decode()
+    except UnicodeDecodeError:
+        return text  # the parser reports it
+    parts, done, added = [], 0, 0
+    for match in _KEY.finditer(document):
+        if match.start() < done:
+            continue  # within a context
+        try:
+            value, end = _DECODER.raw_decode(document, match.end())
+        except (ValueError, RecursionError):
+            return text  # the parser reports it
+        try:
+            replaced = _replace(value, base, 0)
+        except KeyError as error:
+            raise _fault(document, match.end(), str(error.args[0])) from None
+        if replaced != value:
+            shown, lines = json.dumps(replaced), "\n" * document.count("\n", match.end(), end)
+            parts += [document[done : match.end()], shown, lines]
+            done, added = end, added + len(shown)
+            if added > MAX_ADDED_BYTES:
+                raise Malformed("its contexts would make it larger by more than 64 MB")
+    return text if not parts else "".join([*parts, document[done:]]).encode()
+
+
+def _fault(document: str, start: int, url: str) -> Malformed:
+    at = max(document.find(json.dumps(url), start), start)
+    known = near(url, _files)
+    line, column = document.count("\n", 0, at) + 1, at - document.rfind("\n", 0, at)
+    hint = f" ({known.rstrip('.')})" if known else ""
+    return Malformed(
+        f"its context {url[:500]} has no file; give it by --context URL=FILE{hint}", line, column
+    )
+
+
+def _replace(value: Any, base: str, depth: int) -> Any:
+    """Returns a context with the contexts that it names. Raises ``KeyError`` with the URL of one
+    that is not declared.
+    """
+    if isinstance(value, str):
+        return _load(value, base, depth)
+    if isinstance(value, list):
+        replaced = [(one, _replace(one, base, depth)) for one in value]
+        return [
+            part
+            for one, each in replaced
+            for part in (each if isinstance(one, str) and isinstance(each, list) else [each])
+        ]
+    if not isinstance(value, dict):
+        return value
+    terms = {
+        name: {**term, "@context": _replace(term["@context"], base, depth)}
+        if isinstance(term, dict) and "@context" in term
+        else term
+        for name, term in value.items()
+    }
+    if isinstance(name := terms.get("@import"), str):
+        imported = _load(name, base, depth)
+        if isinstance(imported, dict):
+            del terms["@import"]
+            terms = {**imported, **terms}
+    return terms
+
+
+def _load(name: str, base: str, depth: int) -> Any:
+    url = name if name in _contents or not base else urljoin(base, name)
+    if url not in _contents or depth == MAX_NESTING:
+        raise KeyError(url)
+    return _replace(_contents[url], url, depth + 1)

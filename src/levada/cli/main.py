@@ -119,12 +119,11 @@ def _run(
         "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
-        "max_future": max_future,
+        "max_future": max_future, "contexts": o.context_files(context),
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
         "sharing": sharing, "join": join, "regions": regions,
         "summary": summary, "checkpoint_mode": checkpoint_mode,
         "spark_conf": o.conf_of(spark_conf),
-        "contexts": o.context_files(context),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),

@@ -141,6 +141,8 @@ class Engine:
 
     _checkpoint: Checkpoint | None = None
 
+    _driver: Driver | None = None  # before the start
+
     def __init__(
         self,
         *,
@@ -200,7 +202,6 @@ class Engine:
         self._registry.guard = cpu_guard
         self._spools = Spools(lasting=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
-        self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
         self._publish_signal, self._followers = PublishSignal(), list[threading.Thread]()
         self._tell: list[Tell] = [self._publish_signal.notify]

@@ -51,8 +51,9 @@ SERVE = {
     "--max-rows": "100k", "--partitions": "2", "--report": "periodic:1s", "--t0": "0",
 }  # fmt: skip
 INPUTS = {
-    "--app", "--debug", "--dialect", "--lifetime", "--listen", "--master", "--ontology",
-    "--progress", "--region", "--regions", "--static", "--stream",
+    "--app", "--context", "--debug", "--dialect",
+    "--lifetime", "--listen", "--master", "--ontology",
+    "--progress", "--region", "--regions", "--spark-conf", "--static", "--stream",
 }  # fmt: skip
 """Options that name what a start reads and where it runs; a lifetime begins with what streams have
 said, so a first start knows only after it has read that there is none.

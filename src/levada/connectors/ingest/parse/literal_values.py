@@ -254,8 +254,8 @@ _KNOWN = frozenset(XSD + name for name, *_ in DATATYPES)
 
 def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
     """Returns the event time in ms of a literal, or None: a number of units of ``10**unit_power``
-    ms, or a dateTime, date, month or year (no zone: UTC). A literal of a type of somebody's own may be
-    a dateTime. The twin of ``kernels.text.timestamps``.
+    ms, or a dateTime, date, month or year (no zone: UTC). A literal of a type of somebody's own may
+    be a dateTime. The twin of ``kernels.text.timestamps``.
 
     >>> event_time("12", XSD + "integer", 3), event_time("0.0125", XSD + "string", 3)
     (12000, 12)

@@ -132,9 +132,15 @@ def verify(root: Path, tell: Tell = lambda size: None) -> Report:
 def _verify(root: Path, facts: Facts, tell: Tell, *, running: bool) -> Report:
     items = list(_items(root, facts))
     findings = [_look(root, item, tell) for item in items]
-    if running and any(f.fault for f in findings):
+    for _ in range(5 if running else 0):  # a file may go, and come again, between two looks
+        if not any(f.fault for f in findings):
+            break
         still = set(_items(root, facts))
-        findings = [f for f in findings if not f.fault or f.item in still]
+        findings = [
+            _look(root, f.item, tell) if f.fault else f
+            for f in findings
+            if not f.fault or f.item in still
+        ]
     epochs = [int(f.item.name.rsplit("/", 1)[1]) for f in findings if f.item.kind == "manifest"]
     return Report(max(epochs, default=0), tuple(findings), running)
 

@@ -38,6 +38,8 @@ from levada.cli import main as cli
 from levada.cli.app import app_file
 from levada.cli.demo.nycflights import data_folder, read_tables
 from levada.cli.demo.write_demo import empty_folder, fill
+from levada.connectors.ingest.parse import json_ld_contexts
+from levada.core import user_functions
 from levada.engine.status.status import QueryStatus, Status
 from levada.engine.status.summary import StreamCounts
 from support.doc_pages import DOCUMENTS, LINK, ROOT, commands, dead_links, examples
@@ -47,6 +49,14 @@ CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
 FIFTH_OF_JANUARY = 1_357_344_000_000
 RESULTS = sorted((ROOT / "bench" / "results").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(autouse=True)
+def _nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples begin without functions and contexts that other tests of the process declare."""
+    monkeypatch.setattr(user_functions, "_DECLARED", {})
+    monkeypatch.setattr(json_ld_contexts, "_files", {})
+    monkeypatch.setattr(json_ld_contexts, "_contents", {})
 
 
 def names(path: Any) -> Any:

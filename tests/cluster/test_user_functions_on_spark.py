@@ -55,11 +55,11 @@ def declared_module(tmp_path: Path) -> Any:
     (tmp_path / f"{name}.py").write_text(MODULE)
     places = [f"{name}:{function}" for function in ("process", "seen", "Largest")]
     (tmp_path / "app.yaml").write_text(f"functions: {places}")
-    before = {*user_functions._DECLARED}
+    before = {*user_functions.DECLARED}
     load_app(tmp_path / "app.yaml")
     yield name
-    for iri in {*user_functions._DECLARED} - before:
-        del user_functions._DECLARED[iri]
+    for iri in {*user_functions.DECLARED} - before:
+        del user_functions.DECLARED[iri]
     sys.modules.pop(name, None)
 
 

@@ -38,12 +38,12 @@ def check(expected: list[Answer], got: list[Answer]) -> None:
 @pytest.fixture(name="app")
 def declared_app() -> Iterator[App]:
     """The app file, whose functions are declared as long as the test runs."""
-    before = {*user_functions._DECLARED}
+    before = {*user_functions.DECLARED}
     try:
         yield load_app(FOLDER / "app.yaml")
     finally:
-        for iri in {*user_functions._DECLARED} - before:
-            del user_functions._DECLARED[iri]
+        for iri in {*user_functions.DECLARED} - before:
+            del user_functions.DECLARED[iri]
         sys.modules.pop("applications", None)
 
 

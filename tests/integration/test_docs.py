@@ -54,8 +54,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 @pytest.fixture(autouse=True)
 def _nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples begin without functions and contexts that other tests of the process declare."""
-    monkeypatch.setattr(user_functions, "_DECLARED", {})
-    monkeypatch.setattr(json_ld_contexts, "_files", {})
+    monkeypatch.setattr(user_functions, "DECLARED", {})
+    monkeypatch.setattr(json_ld_contexts, "FILES", {})
     monkeypatch.setattr(json_ld_contexts, "_contents", {})
 
 

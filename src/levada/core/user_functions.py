@@ -111,7 +111,7 @@ class UserOperator:
 
 
 Declared = UserFunction | UserAggregate | UserOperator
-_DECLARED: dict[str, Declared] = {}
+DECLARED: dict[str, Declared] = {}
 _importing: list[str] = []  # the places that the driver asks of an executor
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -263,7 +263,7 @@ def _declare(made: Declared) -> None:
     if made.name and not {*types} <= {*_CQL}:
         raise UsageError(f"CQL has no values of all types of {made.name}.", hint=_FOR_CQL)
     replaced: list[str] = []
-    for other in _DECLARED.values():
+    for other in DECLARED.values():
         both = "IRI" if other.iri == made.iri else "name" if other.name == made.name != "" else ""
         if both and other.place != made.place and not _importing:
             raise UsageError(
@@ -273,28 +273,28 @@ def _declare(made: Declared) -> None:
         if both and other.iri != made.iri:
             replaced.append(other.iri)
     for iri in replaced:
-        del _DECLARED[iri]
-    _DECLARED[made.iri] = made
+        del DECLARED[iri]
+    DECLARED[made.iri] = made
 
 
 def find_function(iri: str) -> Declared | None:
     """Returns the function with this IRI; None if this process does not declare it."""
-    return _DECLARED.get(iri)
+    return DECLARED.get(iri)
 
 
 def declared_for_cql(name: str) -> Declared | None:
     """Returns the function with this CQL name; None without one."""
-    return next((f for f in _DECLARED.values() if f.name and f.name == name.lower()), None)
+    return next((f for f in DECLARED.values() if f.name and f.name == name.lower()), None)
 
 
 def known_iris() -> list[str]:
     """Returns the IRIs of all declared functions."""
-    return sorted(_DECLARED)
+    return sorted(DECLARED)
 
 
 def require(iri: str) -> Declared:
     """Returns the function with this IRI. Raises ``UserFunctionError``, which suspends a query."""
-    if (made := _DECLARED.get(iri)) is None:
+    if (made := DECLARED.get(iri)) is None:
         raise UserFunctionError(
             f"The function <{iri}> is not declared in this process.", hint=HOW_TO_DECLARE
         )
@@ -318,21 +318,21 @@ def places() -> tuple[list[str], list[str]]:
     """Returns the places of all declarations, and the folders that the imports need: those of the
     modules that lie outside of the installed packages.
     """
-    if not _DECLARED:
+    if not DECLARED:
         return [], []
-    modules = {made.place.partition(":")[0] for made in _DECLARED.values()}
+    modules = {made.place.partition(":")[0] for made in DECLARED.values()}
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules}
     folders = {
         str(Path(file).absolute().parents[name.count(".") + (Path(file).stem == "__init__")])
         for name, file in files.items()
         if file
     }
-    return [made.place for made in _DECLARED.values()], sorted(folders)
+    return [made.place for made in DECLARED.values()], sorted(folders)
 
 
 def check_importable() -> None:
     """Checks that executors can import all declarations. Raises ``UsageError``."""
-    for made in _DECLARED.values():
+    for made in DECLARED.values():
         module, _, name = made.place.partition(":")
         if module == "__main__" or "<locals>" in name:
             raise UsageError(
@@ -349,7 +349,7 @@ def declare_places(wanted: Iterable[str], folders: Iterable[str] = ()) -> None:
     The caller has the places from the program or the app file, never from a checkpoint, a query or
     a client.
     """
-    here = {made.place for made in _DECLARED.values()}
+    here = {made.place for made in DECLARED.values()}
     if not (lacking := [place for place in wanted if place not in here]):
         return
     sys.path.extend(folder for folder in folders if folder not in sys.path)

@@ -175,14 +175,14 @@ class Engine:
         spark_conf: Mapping[str, str] = {},
         contexts: Mapping[str, str | os.PathLike[str]] = {},
     ) -> None:
-        declare_contexts(contexts)
+        declare_contexts(contexts) if contexts else None
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, limits)
         self._interval, self._delay = parse_pacing(epoch, delay)
-        self._conf = check_conf(spark_conf, has_session=spark is not None or master == NO_SPARK)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
+        self._conf = check_conf(spark_conf, has_session=self._spark is not None) if spark_conf else {}
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         master = master_of(self._spark, master)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)

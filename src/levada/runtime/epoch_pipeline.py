@@ -35,7 +35,7 @@ from levada.checkpoint.epoch_context import (
     raises_watermark,
 )
 from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
-from levada.connectors.ingest.parse.json_ld_contexts import declared_contexts
+from levada.connectors.ingest.parse import json_ld_contexts
 from levada.connectors.ingest.static_files import replaced_graphs
 from levada.core import user_functions
 from levada.core.cpu_guard import cpu_guard
@@ -449,8 +449,8 @@ class EpochRunner:
             self.admission.room.memory,
             names.whole,
             names.deletable,
-            *user_functions.places(),
-            declared_contexts(),
+            *(user_functions.places() if user_functions.DECLARED else ([], [])),
+            list(json_ld_contexts.FILES.values()),
         )
 
     def _plan_file(self, version: int) -> str:

@@ -212,7 +212,7 @@ def test_a_restart_without_the_function_refuses_the_query(
     text = f"{HEAD}SELECT (:shout(?v) AS ?x) {WINDOW}"
     run(tmp_path, {"q": text}, end=False, checkpoint=tmp_path / "checkpoint")
     with monkeypatch.context() as patch:
-        patch.delitem(user_functions._DECLARED, "http://e/shout")
+        patch.delitem(user_functions.DECLARED, "http://e/shout")
         with pytest.raises(UnknownNameError, match=r"e/shout> is not known(?s:.*)Declare it with"):
             run(tmp_path, {"q": text}, checkpoint=tmp_path / "checkpoint")
     rows = run(tmp_path, {"q": text}, checkpoint=tmp_path / "checkpoint")["q"]
@@ -235,12 +235,12 @@ def test_another_state_than_the_stored_one_suspends(
     run(tmp_path, asked, end=False, checkpoint=tmp_path / "checkpoint")
     if "running" in iri:  # it reads its state when a row of the key arrives
         folder.write_text(ROWS + "9500,b,2.5\n")
-    made: Any = user_functions._DECLARED[iri]
+    made: Any = user_functions.DECLARED[iri]
     other = replace(made, state={"other": user_functions.ValueType.DOUBLE})
     if "spread" in iri:
         value = pl.col("value").max()
         other = replace(other, fold=lambda rows: rows.group_by("group").agg(other=value))
-    monkeypatch.setitem(user_functions._DECLARED, iri, other)
+    monkeypatch.setitem(user_functions.DECLARED, iri, other)
     with pytest.warns(UserWarning, match="has another state than the one that is stored"):
         run(tmp_path, asked, checkpoint=tmp_path / "checkpoint")
 
@@ -307,7 +307,7 @@ def test_a_name_of_cql_stays_that_of_cql(monkeypatch: pytest.MonkeyPatch) -> Non
             engine.stream("T", schema="dev:string;v:double")
             engine.register("Select Abs(v) As x From T [Now]", name="q", dialect="cql")
     finally:
-        del user_functions._DECLARED["http://e/abs"]
+        del user_functions.DECLARED["http://e/abs"]
 
 
 def test_an_app_file_names_functions_of_its_folder(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_an_app_file_names_functions_of_its_folder(tmp_path: Path) -> None:
             with pytest.raises(UsageError, match=f"functions: .*{place}.*{reason}"):
                 load_app(app)
     finally:
-        user_functions._DECLARED.pop("http://e/twice", None)
+        user_functions.DECLARED.pop("http://e/twice", None)
 
 
 def test_an_operator_that_comes_later_begins_as_a_count_window_does(tmp_path: Path) -> None:
@@ -411,4 +411,4 @@ def test_spark_refuses_functions_that_executors_cannot_import() -> None:
         with pytest.raises(UsageError, match=r"<locals>.*executors of Spark cannot import"):
             user_functions.check_importable()
     finally:
-        del user_functions._DECLARED["http://e/local"]
+        del user_functions.DECLARED["http://e/local"]

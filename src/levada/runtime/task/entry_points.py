@@ -21,8 +21,10 @@ from levada.runtime.task.stage_task import StageTask
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references. Returns one blob per target partition."""
     decoded = decode_context(context)
-    declare_as_driver(decoded.functions, decoded.function_folders)
-    json_ld_contexts.declare_as_driver(decoded.contexts)
+    if decoded.functions:
+        declare_as_driver(decoded.functions, decoded.function_folders)
+    if decoded.contexts:
+        json_ld_contexts.declare_as_driver(decoded.contexts)
     try:
         with bounded_allocator(decoded.memory):
             return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
@@ -37,7 +39,8 @@ def stage(
     last.
     """
     decoded = decode_context(context)
-    declare_as_driver(decoded.functions, decoded.function_folders)
+    if decoded.functions:
+        declare_as_driver(decoded.functions, decoded.function_folders)
     try:
         with bounded_allocator(decoded.memory):
             return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)

@@ -41,7 +41,7 @@ class ContextFile(msgspec.Struct, frozen=True):
     digest: str
 
 
-_files: dict[str, ContextFile] = {}
+FILES: dict[str, ContextFile] = {}
 _contents: dict[str, Any] = {}
 
 
@@ -52,15 +52,15 @@ def declare_contexts(paths: Mapping[str, str | os.PathLike[str]]) -> None:
     for url, path in paths.items():
         for each, file in _list_files(url, Path(path)):
             declared, content = _read(each, file)
-            if _files.setdefault(each, declared).digest != declared.digest:
-                message = f"The context {each} is {_files[each].path} for another engine already."
+            if FILES.setdefault(each, declared).digest != declared.digest:
+                message = f"The context {each} is {FILES[each].path} for another engine already."
                 raise UsageError(message, hint="Engines of one process share their contexts.")
             _contents[each] = content
 
 
 def declared_contexts() -> list[ContextFile]:
     """Returns the declared contexts, for tasks in other processes."""
-    return list(_files.values())
+    return list(FILES.values())
 
 
 def declare_as_driver(files: Iterable[ContextFile]) -> None:
@@ -68,7 +68,7 @@ def declare_as_driver(files: Iterable[ContextFile]) -> None:
     one here.
     """
     for file in files:
-        if _files.get(file.url) == file:
+        if FILES.get(file.url) == file:
             continue
         try:
             declared, content = _read(file.url, Path(file.path))
@@ -77,7 +77,7 @@ def declare_as_driver(files: Iterable[ContextFile]) -> None:
         if declared.digest != file.digest:
             message = f"The context {file.url} in {file.path} is another one than at the start."
             raise EngineError(message, hint=_SHARED)
-        _files[file.url], _contents[file.url] = file, content
+        FILES[file.url], _contents[file.url] = file, content
 
 
 _SHARED = "Keep the files of contexts unchanged, and where each executor sees them."
@@ -147,7 +147,7 @@ def replace_contexts(text: bytes, base: str) -> bytes:
 
 def _fault(document: str, start: int, url: str) -> Malformed:
     at = max(document.find(json.dumps(url), start), start)
-    known = near(url, _files)
+    known = near(url, FILES)
     line, column = document.count("\n", 0, at) + 1, at - document.rfind("\n", 0, at)
     hint = f" ({known.rstrip('.')})" if known else ""
     return Malformed(

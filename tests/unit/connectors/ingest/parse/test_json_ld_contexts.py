@@ -35,7 +35,7 @@ def contexts(tmp_path: Path) -> Iterator[Path]:
     (folder / "loop.jsonld").write_text(json.dumps({"@context": ["loop.jsonld"]}))
     declare_contexts({URL: folder})
     yield folder
-    json_ld_contexts._files.clear()
+    json_ld_contexts.FILES.clear()
     json_ld_contexts._contents.clear()
 
 
@@ -129,11 +129,11 @@ def test_a_wrong_declaration_is_refused(
 def test_a_task_reads_the_files_of_the_driver_and_no_others(contexts: Path) -> None:
     files = declared_contexts()
     right = statements(node(URL + "core.jsonld"))
-    json_ld_contexts._files.clear()
+    json_ld_contexts.FILES.clear()
     json_ld_contexts._contents.clear()
     declare_as_driver(files)
     assert statements(node(URL + "core.jsonld")) == right and declared_contexts() == files
-    json_ld_contexts._files.clear()
+    json_ld_contexts.FILES.clear()
     (contexts / "core.jsonld").write_text(json.dumps({"@context": MORE}))
     with pytest.raises(EngineError, match="is another one than at the start"):
         declare_as_driver(files)

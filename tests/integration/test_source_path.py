@@ -9,10 +9,10 @@ import pytest
 from tools.path import package_changes
 
 ROOT = Path(__file__).parents[2]
-MAX_FILES = 318
-MAX_CHANGES = 152
+MAX_FILES = 319
+MAX_CHANGES = 153
 """Before the move to thirteen packages there were 371 files and 163 changes. Threads vary the order
-of a few files.
+of a few files. The thread that measures the unread input adds two.
 """
 
 

@@ -182,7 +182,7 @@ class Engine:
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
-        self._conf = check_conf(spark_conf, has_session=self._spark is not None) if spark_conf else {}
+        self._conf = spark_conf and check_conf(spark_conf, has_session=self._spark is not None)
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         master = master_of(self._spark, master)
         self._master, self._bound = master, read_pinning(pin, self._spark, master)

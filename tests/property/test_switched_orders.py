@@ -123,8 +123,10 @@ def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
     shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
     begin = plan_migrations.begin_anew
 
-    def counted(topology: Topology, name: str, query: Query, start: int) -> RunningMigration | None:
-        begun = begin(topology, name, query, start)
+    def counted(
+        topology: Topology, name: str, query: Query, start: int, apart: str = ""
+    ) -> RunningMigration | None:
+        begun = begin(topology, name, query, start, apart)
         done["anew"] += begun is not None
         return begun
 

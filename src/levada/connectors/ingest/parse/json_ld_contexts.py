@@ -16,6 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -43,6 +44,7 @@ class ContextFile(msgspec.Struct, frozen=True):
 
 FILES: dict[str, ContextFile] = {}
 _contents: dict[str, Any] = {}
+_whole: dict[str, tuple[Any, int]] = {}  # with the contexts that they name, and their sizes
 
 
 def declare_contexts(paths: Mapping[str, str | os.PathLike[str]]) -> None:
@@ -56,6 +58,7 @@ def declare_contexts(paths: Mapping[str, str | os.PathLike[str]]) -> None:
                 message = f"The context {each} is {FILES[each].path} for another engine already."
                 raise UsageError(message, hint="Engines of one process share their contexts.")
             _contents[each] = content
+    _whole.clear()
 
 
 def declared_contexts() -> list[ContextFile]:
@@ -78,6 +81,7 @@ def declare_as_driver(files: Iterable[ContextFile]) -> None:
             message = f"The context {file.url} in {file.path} is another one than at the start."
             raise EngineError(message, hint=_SHARED)
         FILES[file.url], _contents[file.url] = file, content
+        _whole.clear()
 
 
 _SHARED = "Keep the files of contexts unchanged, and where each executor sees them."
@@ -124,7 +128,7 @@ def replace_contexts(text: bytes, base: str) -> bytes:
         document = text.decode()
     except UnicodeDecodeError:
         return text  # the parser reports it
-    parts, done, added = [], 0, 0
+    parts, done, replacer = [], 0, _Replacer(MAX_ADDED_BYTES)
     for match in _KEY.finditer(document):
         if match.start() < done:
             continue  # within a context
@@ -133,15 +137,13 @@ def replace_contexts(text: bytes, base: str) -> bytes:
         except (ValueError, RecursionError):
             return text  # the parser reports it
         try:
-            replaced = _replace(value, base, 0)
+            replaced = replacer.replace(value, base, 0)
         except KeyError as error:
             raise _fault(document, match.end(), str(error.args[0])) from None
         if replaced != value:
             shown, lines = json.dumps(replaced), "\n" * document.count("\n", match.end(), end)
             parts += [document[done : match.end()], shown, lines]
-            done, added = end, added + len(shown)
-            if added > MAX_ADDED_BYTES:
-                raise Malformed("its contexts would make it larger by more than 64 MB")
+            done = end
     return text if not parts else "".join([*parts, document[done:]]).encode()
 
 
@@ -155,37 +157,48 @@ def _fault(document: str, start: int, url: str) -> Malformed:
     )
 
 
-def _replace(value: Any, base: str, depth: int) -> Any:
-    """Returns a context with the contexts that it names. Raises ``KeyError`` with the URL of one
-    that is not declared.
-    """
-    if isinstance(value, str):
-        return _load(value, base, depth)
-    if isinstance(value, list):
-        replaced = [(one, _replace(one, base, depth)) for one in value]
-        return [
-            part
-            for one, each in replaced
-            for part in (each if isinstance(one, str) and isinstance(each, list) else [each])
-        ]
-    if not isinstance(value, dict):
-        return value
-    terms = {
-        name: {**term, "@context": _replace(term["@context"], base, depth)}
-        if isinstance(term, dict) and "@context" in term
-        else term
-        for name, term in value.items()
-    }
-    if isinstance(name := terms.get("@import"), str):
-        imported = _load(name, base, depth)
-        if isinstance(imported, dict):
-            del terms["@import"]
-            terms = {**imported, **terms}
-    return terms
+@dataclass(slots=True)
+class _Replacer:
+    """Replaces contexts that others name. ``left``: the bytes that they may still have in all."""
 
+    left: int
 
-def _load(name: str, base: str, depth: int) -> Any:
-    url = name if name in _contents or not base else urljoin(base, name)
-    if url not in _contents or depth == MAX_NESTING:
-        raise KeyError(url)
-    return _replace(_contents[url], url, depth + 1)
+    def replace(self, value: Any, base: str, depth: int) -> Any:
+        """Returns a context with the contexts that it names. Raises ``KeyError`` with the URL of
+        one that is not declared, and ``Malformed``.
+        """
+        if isinstance(value, str):
+            return self._load(value, base, depth)
+        if isinstance(value, list):
+            parts: list[Any] = []
+            for one in value:
+                each = one if isinstance(one, list) else self.replace(one, base, depth)
+                parts += each if isinstance(one, str) and isinstance(each, list) else [each]
+            return parts
+        if not isinstance(value, dict):
+            return value
+        terms = {
+            name: {**term, "@context": self.replace(term["@context"], base, depth)}
+            if isinstance(term, dict) and "@context" in term and depth < MAX_NESTING
+            else term
+            for name, term in value.items()
+        }
+        if isinstance(name := terms.get("@import"), str):
+            imported = self._load(name, base, depth)
+            if isinstance(imported, dict):
+                del terms["@import"]
+                terms = {**imported, **terms}
+        return terms
+
+    def _load(self, name: str, base: str, depth: int) -> Any:
+        url = name if name in _contents or not base else urljoin(base, name)
+        if url not in _contents or depth == MAX_NESTING:
+            raise KeyError(url)
+        if url not in _whole:
+            content = _Replacer(MAX_ADDED_BYTES).replace(_contents[url], url, depth + 1)
+            _whole[url] = content, len(json.dumps(content))
+        content, size = _whole[url]
+        self.left -= size
+        if self.left < 0:
+            raise Malformed("its contexts would make it larger by more than 64 MB")
+        return content

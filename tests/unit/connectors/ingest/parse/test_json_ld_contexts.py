@@ -37,6 +37,7 @@ def contexts(tmp_path: Path) -> Iterator[Path]:
     yield folder
     json_ld_contexts.FILES.clear()
     json_ld_contexts._contents.clear()
+    json_ld_contexts._whole.clear()
 
 
 def statements(document: Any) -> list[bytes]:
@@ -104,6 +105,15 @@ def test_contexts_that_name_each_other_and_many_contexts_end(
         statements([node(URL + "core.jsonld") for _ in range(50)])
 
 
+def test_many_names_of_one_context_and_deep_lists_cost_little() -> None:
+    many = json.dumps(node([URL + "v1/more.jsonld"] * 1_000_000)).encode()
+    with pytest.raises(Malformed, match="larger by more than 64 MB"):
+        document_text(many, "jsonld")
+    deep = b'{"@context": ' + b"[" * 450 + b"]" * 450 + b', "@id": "http://e/a"}'
+    with pytest.raises(Malformed, match="context"):
+        document_text(deep, "jsonld")
+
+
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
@@ -131,6 +141,7 @@ def test_a_task_reads_the_files_of_the_driver_and_no_others(contexts: Path) -> N
     right = statements(node(URL + "core.jsonld"))
     json_ld_contexts.FILES.clear()
     json_ld_contexts._contents.clear()
+    json_ld_contexts._whole.clear()
     declare_as_driver(files)
     assert statements(node(URL + "core.jsonld")) == right and declared_contexts() == files
     json_ld_contexts.FILES.clear()

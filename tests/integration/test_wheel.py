@@ -187,7 +187,7 @@ def test_the_demo_runs_where_only_the_temporary_folder_can_be_written(
     program = installed.home / "bin" / "levada"
     done = installed.call(program, "demo", "--master", "none", **said, **made)
     assert done.returncode == 0, done.stderr
-    assert "cannot be written; compiled kernels are kept in" in done.stderr
+    assert "Compiled kernels are kept in" in done.stderr
     assert list(tmp_path.glob("levada-cache-*/kernels/*")), "they are there for the next run"
     assert installed.files() == before
 

@@ -109,7 +109,7 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
     try:
         Executors(session).wait(2)
         with (
-            patch.object(parallelism, "CALLS", 0),
+            patch.object(parallelism, "MOST_BYTES", -1),
             Engine(
                 spark=session, checkpoint=folder / "c", epoch_rows=epoch, partitions=2, seed=7,
                 keep_results=False, balance={"measure": "time", "reorganize_every": EVERY},

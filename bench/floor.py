@@ -56,7 +56,7 @@ def run(scale: float, stepped: bool) -> Result:
     """Both in turn."""
     from levada.runtime.spark.spark_session import start_session, stop_session
 
-    parallelism.CALLS = 0  # a job in one task is not placed
+    parallelism.MOST_BYTES = -1  # a job in one task is not placed
     turns: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="levada-floor-") as folder:
         root = Path(folder)

@@ -352,9 +352,9 @@ def _on(folder: Path, name: str, epoch: int, expected: int) -> dict[str, Any]:
     try:
         Executors(session).wait(many)
         tree, looks = Tree(), list[tuple[float, dict[str, float]]]()
-        calls = 0 if many > 1 else parallelism.CALLS
+        most = -1 if many > 1 else parallelism.MOST_BYTES
         with (
-            patch.object(parallelism, "CALLS", calls),
+            patch.object(parallelism, "MOST_BYTES", most),
             Engine(
                 spark=session, checkpoint=folder / name, epoch_rows=epoch, partitions=many,
                 keep_results=False, seed=7,

@@ -329,7 +329,7 @@ def run(scale: float, stepped: bool) -> Result:
     """All workloads on one session."""
     from levada.runtime.spark.spark_session import start_session, stop_session
 
-    parallelism.CALLS = 0  # a job in one task sends nothing
+    parallelism.MOST_BYTES = -1  # a job in one task sends nothing
     config = {
         "spark.shuffle.readHostLocalDisk": "false",
         **({"spark.locality.wait.process": WAIT} if WAIT else {}),

@@ -71,7 +71,7 @@ def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tup
 
 def main(text: str) -> None:
     """All of it on one session."""
-    parallelism.CALLS = 0  # a job in one task sends nothing
+    parallelism.MOST_BYTES = -1  # a job in one task sends nothing
     plain, _ = run("plain", text, spark=False)
     session = start_session(MASTER, config=APART, scratch=Path("spark"))
     learned, told = run("learned", text, spark=session, place="learn")

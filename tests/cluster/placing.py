@@ -199,7 +199,7 @@ def probe() -> dict[str, Any]:
 
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
-    parallelism.CALLS = 0  # a job in one task sends nothing
+    parallelism.MOST_BYTES = -1  # a job in one task sends nothing
     session = start_session(MASTER, config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)

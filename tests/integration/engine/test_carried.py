@@ -67,7 +67,7 @@ def ran(root: Path, run: Run | None) -> tuple[Any, Manifest]:
     (root / "s.nt").write_text("".join(lines))
     sink, executor = MemorySink(), run or LocalExecutor().run
     with (
-        patch.object(parallelism, "CALLS", 0),  # else small epochs are one call
+        patch.object(parallelism, "MOST_BYTES", -1),  # else small epochs are one call
         patch.object(LocalExecutor, "run", lambda self, job: executor(job)),
         patch.object(LocalExecutor, "miss_counts", lambda self: (1, 16), create=True),
         levada.Engine(

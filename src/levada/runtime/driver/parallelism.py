@@ -44,9 +44,8 @@ BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
 FIT_ELEMENTS = (
     100_000  # elements: the lines of the ways go through the points at this number and at 0
 )
-MOST_BYTES = 512 << 20  # the most that one task ever receives
-# calls of the stage function (partitions times stages); with more, jobs are always spread
-CALLS = register(f"{__name__}.CALLS", 16)
+# bytes, the most that one task ever receives; a job of more is spread
+MOST_BYTES = register(f"{__name__}.MOST_BYTES", 512 << 20)
 UNLIMITED_ELEMENTS = 10**9  # elements, if nothing limits them
 # elements, of these formats; the work of more outweighs a task's cost
 LIGHT = register(f"{__name__}.LIGHT", 1_000)
@@ -65,7 +64,7 @@ FIRST_OFF = 5.0  # the same for the first epochs of a way, which are forgotten s
 SURE = 2  # epochs
 FOLLOWS = 0.2  # how fast the cost of work on a way follows measurements
 MOST_PARTS = 64  # of the reported parts of a plan's work
-TOO_MUCH = "it is more than one task is given"
+TOO_MUCH = "it is more than one task receives"
 BACKLOG = Pressure()
 
 
@@ -115,7 +114,7 @@ class ParallelismPolicy:
         few = elements <= LIGHT and (size <= LIGHT_BYTES or not formats)
         self._light = few and all(_is_light(r, formats) for r in references)
         self._large, self._references = size > MOST_BYTES, len(references)
-        if not self.samples and self._is_here() and not self._must_spread(partitions):
+        if not self.samples and self._is_here() and not self._large:
             self.choice = Choice(0, elements, ONE, partitions, reason="it runs in the driver")
             return self.choice
         self._load = load = self.work.load(elements)
@@ -134,7 +133,7 @@ class ParallelismPolicy:
 
     def _unknown(self, elements: int) -> Choice:
         """Decides how an epoch runs without measurements."""
-        if self._must_spread(self._partitions):
+        if self._large:
             return Choice(0, elements, SPREAD, self._partitions, reason=TOO_MUCH)
         return Choice(0, elements, ONE, self._partitions, reason="it is not known what it costs")
 
@@ -142,16 +141,13 @@ class ParallelismPolicy:
         """Whether the epoch would run in the driver's process in any case."""
         return self.here or (self._light and self.light_here)
 
-    def _must_spread(self, partitions: int) -> bool:
-        return self._large or self._stages * partitions > CALLS
-
     def _way(
         self, took: Mapping[str, float], cpu: Mapping[str, float], pressure: Pressure
     ) -> tuple[str, str]:
         """Returns the way and the reason for it; now and then the other way, if it would be hardly
         worse.
         """
-        if self._must_spread(self._partitions):
+        if self._large:
             return SPREAD, TOO_MUCH
         one, spread = (Cost(took[w], self._trends[w].line()[0], cpu[w]) for w in (ONE, SPREAD))
         best = choose(one, spread, pressure)
@@ -244,11 +240,10 @@ class ParallelismPolicy:
             return []
         shape = (self._partitions, self._at_once, self.choice.readers)
         none, many = _on_way(empty, *shape), _on_way(full, *shape)
-        several = self._stages * self._partitions > CALLS
         light = LIGHT if self._trends[HERE].measured else 0
         most = {
             HERE: UNLIMITED_ELEMENTS if here else light,
-            ONE: 0 if here or several else UNLIMITED_ELEMENTS,
+            ONE: 0 if here else UNLIMITED_ELEMENTS,
         }
         most[SPREAD] = 0 if here else UNLIMITED_ELEMENTS
         return [self._affine(w, none[w], many[w], n) for w, n in most.items() if n]
@@ -294,14 +289,14 @@ class ParallelismPolicy:
         # for a light epoch here only CPU time is measured
         beside = {HERE: 0.0 if self._light else more * wait, ONE: more * wait}
         beside[SPREAD] = waves * wait + more * LAUNCH
-        ways = self._open(parts)
+        ways = self._open()
         return max(min(self._trends[w].predict(on_way[w]) + beside[w] for w in ways), 0.0)
 
-    def _open(self, parts: int) -> tuple[str, ...]:
-        """Returns the ways that an epoch like the last one may run over so many partitions."""
+    def _open(self) -> tuple[str, ...]:
+        """Returns the ways that an epoch like the last one may run."""
         if self.here:
             return (HERE,)
-        if self._must_spread(parts):
+        if self._large:
             return (SPREAD,)
         return (HERE,) if self._light and self.light_here else (ONE, SPREAD)
 

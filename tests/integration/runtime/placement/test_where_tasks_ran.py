@@ -92,7 +92,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ByLot]:
     whole = {"levada": "placement", "machines": 3, "machine": machine, "between": between}
     (folder / "p.json").write_text(json.dumps(whole))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parallelism, "CALLS", 0)
+        patched.setattr(parallelism, "MOST_BYTES", -1)
         lot = ByLot(7, patched)
         run(folder)
     return folder / "ck", lot

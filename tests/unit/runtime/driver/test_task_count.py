@@ -63,8 +63,24 @@ def test_an_epoch_of_unknown_cost_is_one_task_unless_it_is_very_large() -> None:
         assert choice.mode == way and not choice.predicted_ms and choice.reason
 
 
-def test_many_calls_are_always_spread() -> None:
-    assert ParallelismPolicy().decide([], 8, 8).mode == SPREAD
+@pytest.mark.parametrize(("each", "way"), [(0.1, ONE), (40.0, SPREAD)])
+def test_what_calls_cost_decides_and_not_their_number(each: float, way: str) -> None:
+    """Two stages over 12 partitions on four cores: 24 calls, each of ``each`` ms."""
+    pace, took = ParallelismPolicy(4), {ONE: 20 + 24 * each, SPREAD: 60 + 6 * each}
+    ways = []
+    for _ in range(30):
+        choice = pace.decide(of(250), 2, 12)
+        ways.append(choice.mode)
+        pace.took(took[choice.mode] / 1e3, here=False, jvm=JVM[choice.mode] / 1e3)
+        calls = [
+            TaskOutcome(
+                stage, p, cpu_seconds=each / 1e3, cpu_by_node={f"{stage}": each * 0.8e-3},
+                rows_by_node={f"{stage}": 20},
+            )
+            for stage in (1, 2) for p in range(12)
+        ]  # fmt: skip
+        pace.learn([TaskOutcome(0, 0, cpu_seconds=1e-3), *calls])
+    assert ways[0] == ONE and ways[10:].count(way) >= 19, "the other way is tried at most once"
 
 
 @pytest.mark.parametrize(("each", "way"), [(0.0001, ONE), (0.1, SPREAD)])

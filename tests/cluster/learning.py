@@ -6,14 +6,12 @@ QUERY``, in a folder with a stream ``s``.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
+from killed_executors import kill_executor
 
 import levada
 from levada.checkpoint.manifest import Manifest
@@ -38,20 +36,8 @@ class Killer:
         if self.killed or placed is None or not placed.learning_steps:
             return
         executor = placed.executors[1].rpartition("_")[2]
-        for process in psutil.Process().children(recursive=True):
-            if _is_executor(process, executor):
-                os.kill(process.pid, signal.SIGKILL)
-                self.killed = manifest.epoch
-
-
-def _is_executor(process: psutil.Process, number: str) -> bool:
-    try:
-        words = process.cmdline()
-    except psutil.Error:
-        return False
-    return any("CoarseGrainedExecutorBackend" in w for w in words) and (
-        words[words.index("--executor-id") + 1] == number if "--executor-id" in words else False
-    )
+        if kill_executor(executor):
+            self.killed = manifest.epoch
 
 
 def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tuple[Any, Any]:

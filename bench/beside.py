@@ -112,7 +112,7 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
             patch.object(parallelism, "MOST_BYTES", -1),
             Engine(
                 spark=session, checkpoint=folder / "c", epoch_rows=epoch, partitions=2, seed=7,
-                keep_results=False, balance={"measure": "time", "reorganize_every": EVERY},
+                keep_results=False, balance={"reorganize_every": EVERY},
             ) as engine,
         ):  # fmt: skip
             for side in "ab":

@@ -6,15 +6,21 @@ import signal
 import psutil
 
 
-def kill_executor(number: str) -> int:
-    """Kills the executor with this number, a process of this one; returns its process number, or 0
-    if there is none.
-    """
+def executor_process(number: str) -> psutil.Process | None:
+    """Returns the executor with this number among the processes below this one."""
     for process in psutil.Process().children(recursive=True):
         if _is_executor(process, number):
-            os.kill(process.pid, signal.SIGKILL)
-            return process.pid
-    return 0
+            return process
+    return None
+
+
+def kill_executor(number: str) -> int:
+    """Kills the executor with this number; returns its process number, or 0 if there is none."""
+    process = executor_process(number)
+    if process is None:
+        return 0
+    os.kill(process.pid, signal.SIGKILL)
+    return process.pid
 
 
 def _is_executor(process: psutil.Process, number: str) -> bool:

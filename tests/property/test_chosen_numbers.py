@@ -35,7 +35,7 @@ starts = st.sampled_from(
     )
 )
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
-balance = st.sampled_from((None, None, {"degree": "model", "reorganize_every": 1}))
+balance = st.sampled_from((None, None, {"reorganize_every": 1}))
 
 
 def drawn(lot: int) -> Callable[[ParallelismPolicy], dict[int, float]]:
@@ -51,7 +51,7 @@ def test_a_chosen_number_does_not_show(
     dies: dict[int, bool], balanced: dict[str, object] | None,
 ) -> None:  # fmt: skip
     if balanced is not None:
-        stops = [(epochs, None) for epochs, _ in stops]
+        stops = [(epochs, "auto") for epochs, _ in stops]
     soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
         patch.multiple(partition_count, **soon, REST=2, MOST_REST=4, GAIN=0.0),

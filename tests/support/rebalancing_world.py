@@ -129,6 +129,7 @@ class Drawn(Balancing):
         told: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """An epoch as it is drawn, also the first of a process."""
         self._wall = max(self._wall, 0)
@@ -137,7 +138,7 @@ class Drawn(Balancing):
         hours = 3600.0 * rng.choice((0.01, 0.1, 1.0, 2.0), context.partitions)
         for d in done:
             d.cpu_seconds = 0.0 if idle else float(hours[d.partition])
-        super().see(done, context, told, hurried=bool(rng.integers(2)))
+        super().see(done, context, told, hurried=bool(rng.integers(2)), spread=True)
 
 
 class ByRows(Balancing):
@@ -150,8 +151,9 @@ class ByRows(Balancing):
         told: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """An epoch in which time is rows."""
         for d in done:
             d.cpu_seconds = d.input_rows / 1e6
-        super().see(done, context, told, hurried=True)
+        super().see(done, context, told, hurried=True, spread=True)

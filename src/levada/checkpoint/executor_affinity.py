@@ -33,12 +33,15 @@ class AffinityStats(msgspec.Struct):
     """The ``executors`` of a cluster in the last epoch, and their ``cores``. ``recurring_tasks``:
     stage tasks of the run that also ran in the epoch before. ``same_executor_tasks``: those that
     ran on the same executor. An epoch in one task counts as one, compared with the last such epoch.
+    ``homes``: the executor where the tasks of each partition run (of partition 0 alone for an epoch
+    in one task).
     """
 
     recurring_tasks: int = 0
     same_executor_tasks: int = 0
     executors: int = 0
     cores: int = 0
+    homes: tuple[str, ...] = ()
 
 
 class ExecutorAffinity:
@@ -69,6 +72,7 @@ class ExecutorAffinity:
             "" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in executors
         )
         self.stats.executors, self.stats.cores = len(cores), sum(cores.values())
+        self.stats.homes = executors
         return self._asked
 
     def record_run(self, tasks: Iterable[Task]) -> None:

@@ -119,7 +119,7 @@ def _balance(value: Any) -> Any:
     # imported here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
-    return balance_of(value)
+    return balance_of(value) or False  # off, also where the default is on
 
 
 def document_of(arguments: CommandArguments) -> Path | None:

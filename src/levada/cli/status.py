@@ -281,17 +281,33 @@ def describe_placement(status: Preferences) -> str:
 
 
 def executors(status: AffinityStats) -> str:
-    """Describes the executors, and whether partitions stay on theirs.
+    """Describes the executors, whether partitions stay on theirs, and which are whose.
 
     >>> executors(AffinityStats(200, 197, 4, 4))
     'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
+    >>> executors(AffinityStats(0, 0, 2, 2, ("0", "1", "0")))
+    'Executors: 2, with 2 cores. Executor 0: partitions 0, 2; executor 1: partition 1.'
     """
-    head = f"Executors: {status.executors:,}, with {status.cores:,} cores"
-    if not status.recurring_tasks:
-        return f"{head}."
-    stayed = status.same_executor_tasks / status.recurring_tasks
-    share = f"{stayed:.1%} of {count_text(status.recurring_tasks, 'stage task')}"
-    return f"{head}; {share} ran where they did in the epoch before."
+    text = f"Executors: {status.executors:,}, with {status.cores:,} cores"
+    if status.recurring_tasks:
+        stayed = status.same_executor_tasks / status.recurring_tasks
+        share = f"{stayed:.1%} of {count_text(status.recurring_tasks, 'stage task')}"
+        text += f"; {share} ran where they did in the epoch before"
+    partitions: dict[str, list[int]] = {}
+    for partition, executor in enumerate(status.homes):
+        partitions.setdefault(executor or "none", []).append(partition)
+    each = [
+        f"executor {executor}: partition{'s' * (len(numbers) > 1)} "
+        + ", ".join(map(str, numbers[:MOST_PARTITIONS]))
+        + ", .." * (len(numbers) > MOST_PARTITIONS)
+        for executor, numbers in sorted(partitions.items())[:MOST_EXECUTORS]
+    ]
+    more = "; .." * (len(partitions) > MOST_EXECUTORS)
+    return f"{text}." + (f" {'; '.join(each).capitalize()}{more}." if each else "")
+
+
+MOST_EXECUTORS, MOST_PARTITIONS = 16, 8
+"""How many executors, and partitions of each, are shown."""
 
 
 def _balance(balance: RebalanceReport) -> Iterator[RenderableType]:

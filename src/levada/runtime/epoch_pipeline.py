@@ -537,7 +537,8 @@ class EpochRunner:
             cpu_pinning=self.bound, measured_splits=pieces,
         )  # fmt: skip
         if self.balancing is not None:
-            self.balancing.see(done, context, manifest.balance, hurried=self._hurries(intention))
+            hurried, spread = self._hurries(intention), self.pace.choice.mode == SPREAD
+            self.balancing.see(done, context, manifest.balance, hurried=hurried, spread=spread)
         count_sent(manifest, last, intention, done, context.root)
         record_placement(manifest, last, self.placed, self.tally, done)
         tell_executors(manifest, last, self.executor, done)

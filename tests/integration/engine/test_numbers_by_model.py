@@ -122,8 +122,8 @@ def test_a_start_goes_on_over_what_was_chosen_of_as_many_cores(tmp_path: Path) -
 
 @pytest.mark.usefixtures("soon")
 def test_balance_may_leave_the_number_to_the_model(tmp_path: Path) -> None:
-    balance = {"degree": "model", "reorganize_every": 3}
-    told, sink = run(tmp_path, 10**9, balance=balance)
+    balance = {"reorganize_every": 3}
+    told, sink = run(tmp_path, 10**9, balance=balance, partitions="auto")
     judge([PAIRS], {S: STREAM}, sink.reports)
     assert 2 in partitions(told)
     balanced, costs = told[-1].balance, told[-1].epoch_costs
@@ -143,9 +143,7 @@ def test_without_it_the_load_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"partitions": 2, "balance": "on,degree=model"}, "partitions is 2, and balance was told"),
         ({"partitions": "cores", "balance": "on"}, "partitions is cores, and balance says"),
-        ({"balance": "on,degree=modle"}, "degree is load, model, not modle"),
         ({"partitions": "atuo"}, "partitions is 'atuo'"),
         ({"partitions": 0}, "partitions is 0, which is no whole number from 1 to 10,000"),
         ({"partitions": 100_000}, "partitions is 100000, which is no whole number from 1"),

@@ -211,13 +211,13 @@ def count_at(value: Any, place: str) -> int:
     return value
 
 
-def balance_at(value: Any, place: str) -> BalanceOptions | None:
-    """Returns the options of balance."""
+def balance_at(value: Any, place: str) -> BalanceOptions | bool:
+    """Returns the options of balance; False: it is off, also where the default is on."""
     # imported here: only a run with balance needs the runtime
     from levada.runtime.rebalancing.rebalancing_options import balance_of
 
     options: BalanceOptions | None = with_place(place, lambda: balance_of(value))
-    return options
+    return options or False
 
 
 def one_of(
@@ -331,7 +331,7 @@ class Options:
     place: str = ""
     pin: str = ""
     checkpoint_mode: str = ""
-    balance: BalanceOptions | None = None
+    balance: BalanceOptions | bool | None = None
     sharing: str = ""
     join: str = JoinForm.BINARY
     regions: str = ""

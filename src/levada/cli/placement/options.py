@@ -51,8 +51,8 @@ Balance = Annotated[
     typer.Option(
         "--balance",
         metavar="MODE[,key=value...]",
-        help="Whether work goes to where there is time, and by which thresholds: on, off (default) "
-        "or windowed-joins.",
+        help="Whether work moves to where there is time, and by which thresholds: on, off or "
+        "windowed-joins. Without it, on a cluster work moves between executors.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from levada.runtime.cost_model.partition_count import CORES as CORES_FOLLOWED
 from levada.runtime.cost_model.partition_count import FIXED, LOAD, MODEL, PLACEMENT
 from levada.runtime.executor import cores
 from levada.runtime.rebalancing.rebalancer import Balancing
-from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By, balance_of
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure, balance_of
 
 OFF, LEARN = "off", "learn"
 _WISH = re.compile(r"learn(?::(.*))?")
@@ -132,10 +133,14 @@ def balancing_of(
     master: str,
     interval: int,
 ) -> Balancing | None:
-    """Returns the policy that moves groups. It also chooses the number of partitions, up to the
-    cores of the master, if the user does not. ``interval``: the least time between two epochs, ms.
-    Raises ``UsageError``, also if a placement has the groups.
+    """Returns the policy that moves groups. It is on by default on a cluster. If the user asks for
+    it, it also chooses the number of partitions, up to the cores of the master, unless the user
+    says that. ``interval``: the least time between two epochs, ms. Raises ``UsageError``, also if
+    a placement has the groups.
     """
+    is_cluster = _ONE_MACHINE.fullmatch(master) is None
+    if wanted is None and is_cluster and not _placing(wish):
+        return Balancing(BalanceOptions(measure=Measure.TIME), most=0, least=interval / 1000)
     options = balance_of(wanted)
     if options is None:
         return None
@@ -143,24 +148,15 @@ def balancing_of(
     if who:
         message = f"{who} places groups, and balance would move them."
         raise UsageError(message, hint="Leave one of the two out.")
-    _check_number(options, partitions)
-    most = 0 if isinstance(partitions, int) else cores(master)
-    return Balancing(options, most=most, least=interval / 1000)
-
-
-def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
-    """Raises ``UsageError`` if two options would choose the number of partitions."""
     if partitions == CORES:
         raise UsageError(
             "partitions is cores, and balance says how many partitions there are.",
             hint="Leave partitions out, or say a number.",
         )
-    if isinstance(partitions, int) and options.degree == By.MODEL:
-        raise UsageError(
-            f"partitions is {partitions}, and balance was told degree=model: that the number "
-            "follows from what epochs take.",
-            hint="Leave one of the two out.",
-        )
+    if is_cluster:
+        options = replace(options, measure=Measure.TIME)
+    most = 0 if isinstance(partitions, int) else cores(master)
+    return Balancing(options, most=most, least=interval / 1000)
 
 
 def partitions_of(
@@ -176,7 +172,7 @@ def partitions_of(
     if wish is not None and isinstance(wanted, str):
         message = f"partitions is {wanted}, and place says how many partitions there are."
         raise UsageError(message, hint="Leave one of the two out, or say a number of partitions.")
-    is_free = wanted is None and wish is None and balancing is None
+    is_free = wanted is None and wish is None and not (balancing and balancing.resizes)
     return CORES if is_free and _ONE_MACHINE.fullmatch(master) is None else wanted
 
 
@@ -190,8 +186,8 @@ def degree_by(
     >>> degree_by("auto", None, None), degree_by(None, None, None)
     ('model', 'fixed')
     """
-    if balancing is not None and not isinstance(partitions, int):
-        return MODEL if balancing.by_model else LOAD
+    if balancing is not None and balancing.resizes and partitions != AUTO:
+        return LOAD
     if wish is not None:
         return PLACEMENT
     return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), FIXED)

@@ -3,9 +3,7 @@
 
     --partitions auto            the model, from what there is on; other cores on a cluster first
     --partitions cores           the cores, whatever an epoch takes
-    --balance on                 the load (``rebalancing.partition_scaling``); with
-                                 ``degree=model`` the model, when there is a reorganization,
-                                 and groups go by their weights
+    --balance on                 the load (``rebalancing.partition_scaling``)
 
 In all cases the engine measures the model's answer and shows it; it samples epochs unless the model
 decides. The engine asks the model before each epoch and writes the answer into the intention, so an
@@ -291,7 +289,8 @@ class PartitionCountPolicy:
         balancing: Balancing | None = None, table_cores: int = 0,
     ) -> None:  # fmt: skip
         self.by, self.pace, self.balancing = by, ParallelismPolicy(cores), balancing
-        self.always = by == MODEL or balancing is not None
+        self._has_rounds = balancing is not None and balancing.resizes
+        self.always = by == MODEL or self._has_rounds
         """Whether each epoch is a sample."""
         self._epochs = 0
         self.news: Resized | None = None
@@ -299,7 +298,7 @@ class PartitionCountPolicy:
         self._model, self._fixed_cores, self._executor = PartitionCountModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
         self._following = ExecutorCoreTracker(clock, always=by == CORES, table_cores=table_cores)
-        if balancing is not None:
+        if balancing is not None and self._has_rounds:
             balancing.wanted = self._resize_by_model if by == MODEL else None
 
     @property
@@ -314,13 +313,13 @@ class PartitionCountPolicy:
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """Returns the group table of an epoch if it changes; None: it stays."""
-        if self.balancing is not None:
-            return self.balancing.deal(epoch, table)
-        if self.by not in (MODEL, CORES):
-            return None
-        table_for_cores = self._following.deal(table, cores_of(self._executor))
-        if table_for_cores is not None or self.by == CORES:
-            return table_for_cores
+        new: GroupTable | None = None
+        if self.by in (MODEL, CORES):
+            new = self._following.deal(table, cores_of(self._executor))
+        if new is None and self.balancing is not None:
+            new = self.balancing.deal(epoch, table)
+        if new is not None or self.by != MODEL or self._has_rounds:
+            return new
         parts = self._resize_by_model(epoch, table.partitions)
         if parts is None:
             return None

@@ -12,12 +12,16 @@ in seconds of that partition's tasks: of CPU, or of elapsed time (``measure``). 
 the content of a full buffer: so many rows, at the rate of the partition in that epoch, or the work
 that an epoch may take. Its *occupancy* is its mean in a round as part of that limit, 0 to 1.
 
-A partition is not a machine: its tasks run wherever there is room, so waiting times say nothing
-about the partition. If tasks are bound to machines they do, and a slow machine is relieved.
+A partition is not a machine: on one machine its tasks run wherever there is room, so waiting times
+say nothing about the partition. On a cluster its tasks stay on one executor. Then elapsed time
+counts, and a slow executor is relieved.
 
 *available* is the least time between the starts of two epochs or, without one, the elapsed time.
 Under a backlog no time is spare: then it is the mean time of the partitions plus a tenth, so a
-queue means that a partition is busier than the others by more than that.
+queue means that a partition is busier than the others by more than that. With elapsed time every
+epoch waits for its slowest executor. So the available time is always the mean of the partitions
+plus a fifth, and at least plus a twentieth of the time between two epochs (``SLOWER``,
+``NOTICEABLE``), since less delays nobody.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measu
 
 TOLERANCE = 1.1
 """How much busier than the mean a partition may be before it holds others up."""
+SLOWER, NOTICEABLE = 1.2, 0.05
+"""How much more elapsed time than the mean a partition may take, and the share of the time between
+two epochs that it may take longer in any case."""
 FORGET = 0.5
 """The share of the counted rows of groups that stays when they are counted anew."""
 COST = 3
@@ -174,7 +181,7 @@ class Round:
         least interval (0: none).
         """
         work = self._work(load)
-        available = TOLERANCE * float(work.mean()) if hurried else least or span
+        available = self._available(float(work.mean()), span, least, hurried=hurried)
         room = self._room(load, work, available)
         self.queue = np.clip(self.queue + work - available, 0.0, room)
         self.loads.append(load)
@@ -184,6 +191,11 @@ class Round:
             self.groups = self.groups * FORGET + load.groups
             before = self.joined if len(self.joined) else np.zeros(len(load.groups))
             self.joined = before * FORGET + (0 if load.joined is None else load.joined)
+
+    def _available(self, mean: float, span: float, least: float, *, hurried: bool) -> float:
+        if self.options.measure == Measure.TIME:
+            return max(SLOWER * mean, mean + NOTICEABLE * span)
+        return TOLERANCE * mean if hurried else least or span
 
     def _work(self, load: Load) -> Doubles:
         return load.cpu if self.options.measure == Measure.CPU else load.seconds

@@ -57,21 +57,7 @@ def choose_groups(weights: Doubles, amount: float, choice: str, rng: np.random.G
         there = rng.permutation(there[weights[there] <= amount])
         return np.sort(there[np.cumsum(weights[there]) <= amount])
     order = there[np.argsort(-weights[there], kind="stable")]
-    if choice == Choice.BEST_FIT:
-        return _best_fit(weights, order, amount)
     return np.sort(_largest(weights, order, amount))
-
-
-def _best_fit(weights: Doubles, order: Longs, amount: float) -> Longs:
-    """Chooses first the group whose weight is nearest to the amount, also above it; then the
-    heaviest that still fit.
-    """
-    off = np.abs(weights[order] - amount)
-    if not len(order) or off.min() >= amount:
-        return np.empty(0, np.int64)
-    first = order[int(off.argmin())]
-    rest = _largest(weights, order[order != first], amount - float(weights[first]))
-    return np.sort(np.append(rest, first))
 
 
 def _largest(weights: Doubles, order: Longs, amount: float) -> Longs:

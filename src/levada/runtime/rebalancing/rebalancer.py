@@ -26,7 +26,7 @@ from levada.plan.execution.key_group_table import GroupTable
 from levada.plan.execution.splittable_joins import find_divisible_joins
 from levada.runtime.rebalancing.partition_load import Round, load_of
 from levada.runtime.rebalancing.rebalance_round import RebalanceState, reorganize, resize
-from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, By
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
 
 COUNTED = 5
 """One epoch in so many has its rows counted by group."""
@@ -34,8 +34,8 @@ COUNTED = 5
 
 class Balancing:
     """Rebalances one engine. ``most``: the largest number of partitions, until executors of a
-    cluster report their cores; 0: always the present number. ``least``: the least seconds between
-    the starts of two epochs.
+    cluster report their cores; 0: groups move, and the load does not change the number. ``least``:
+    the least seconds between the starts of two epochs.
     """
 
     def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
@@ -44,6 +44,7 @@ class Balancing:
         self._standing = RebalanceState()
         self._cores = 0  # the most that executors had in this round
         self._wall = -1  # ms, of the epoch before
+        self._is_passing = False
         self._known: RebalanceReport | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan do not divide a group
         self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
@@ -54,15 +55,16 @@ class Balancing:
         """The report for the next intention; None if there is none."""
 
     @property
-    def by_model(self) -> bool:
-        """Whether the model decides the number of partitions."""
-        return self._options.degree == By.MODEL
+    def resizes(self) -> bool:
+        """Whether the load also decides the number of partitions."""
+        return bool(self._most)
 
     @property
     def measures(self) -> int:
         """Returns the measurements that the tasks of the next epoch report."""
         done = self._round.epochs if self._round is not None else 0
-        return TIMES if done % min(COUNTED, self._options.reorganize_every) else ROWS
+        by_group = not done % min(COUNTED, self._options.reorganize_every)
+        return ROWS if by_group and not self._is_passing else TIMES
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """Returns the group table from an epoch on, if it changes."""
@@ -101,9 +103,11 @@ class Balancing:
         last_report: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """Records the reports of the tasks and of the manifest of an epoch. ``hurried``: the epoch
-        began at once, without waiting for its interval.
+        began at once, without waiting for its interval. ``spread``: it ran as many tasks; the
+        elapsed times of one task are not those of several executors, and do not count.
         """
         self._known, self.news = last_report, None
         table, before, self._wall = (
@@ -116,7 +120,8 @@ class Balancing:
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)
-        if before >= 0:  # the first epoch of a process loads kernels
+        self._is_passing = not spread and self._options.measure == Measure.TIME
+        if before >= 0 and not self._is_passing:  # the first epoch of a process loads kernels
             load = load_of(done, table)
             span = max(context.wall_ms - before, 0) / 1000
             self._round.add(load, span, self._least, hurried=hurried)

@@ -1,15 +1,13 @@
-"""Parses the options of rebalancing: on or off, thresholds, and the choice of groups.
+"""Parses the option of rebalancing: on or off, and two thresholds.
 
-The names and values of the preset ``windowed-joins`` are those of Parallel windowed joins (Table 2;
-W12 to W16, W27, W28 of its checklist): Th_sup, Th_con, beta, t_r in epochs, the buffer of a slave
-in rows. If a value of the paper supposes a machine that waits for data by the clock, the default
-differs.
+The preset ``windowed-joins`` has the values of Parallel windowed joins (Table 2; W12 to W16, W27,
+W28 of its checklist): Th_sup, Th_con, beta, t_r in epochs, the buffer of a slave in rows. If a
+value of the paper supposes a machine that waits for data by the clock, the default differs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -28,30 +26,23 @@ class Measure(StrEnum):
 
 
 class Choice(StrEnum):
-    """The choice of groups: any by lot, the heaviest that fit, or first the one that fits best."""
+    """The choice of groups: any by lot, or the heaviest that fit."""
 
     RANDOM = "random"
     LARGEST = "largest"
-    BEST_FIT = "best-fit"
-
-
-class By(StrEnum):
-    """The basis of the number of partitions: their load, or the time of epochs (``epochs``)."""
-
-    LOAD = "load"
-    MODEL = "model"
 
 
 @frozen
 class BalanceOptions:
     """The options of rebalancing. ``reorganize_every``: epochs between two reorganizations (t_r).
-    ``supplier_threshold`` and ``consumer_threshold``: the mean occupancy above which a partition
-    gives and below which it takes groups. ``buffer_rows``: rows that wait at occupancy 1; 0: as
-    many as an epoch has time for. ``choice``: the choice of groups, by ``seed`` if it is a lot.
-    ``beta``: more partitions if suppliers are more than ``beta`` times the consumers.
-    ``least_partitions``: never fewer. ``quiet``: reorganizations without a supplier before the
-    number shrinks. ``degree``: the basis of the number (load or model). ``measure``: the measure of
-    a partition's work.
+    ``supplier_threshold``: the mean occupancy above which a partition gives groups. Users set
+    these two.
+
+    ``consumer_threshold``: the one below which it takes groups. ``buffer_rows``: rows that wait at
+    occupancy 1; 0: as many as an epoch has time for. ``choice``: the choice of groups, by ``seed``
+    if it is a lot. ``beta``: more partitions if suppliers are more than ``beta`` times the
+    consumers. ``least_partitions``: never fewer. ``quiet``: reorganizations without a supplier
+    before the number shrinks. ``measure``: elapsed time if tasks stay on their executors.
 
     Raises ``UsageError``.
 
@@ -68,30 +59,18 @@ class BalanceOptions:
     measure: str = Measure.CPU
     least_partitions: int = 1
     quiet: int = 3
-    degree: str = By.LOAD
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in _COUNTS.items():
-            check_count(getattr(self, name), name, least)
-        low, high = (_number(self, f"{n}_threshold") for n in ("consumer", "supplier"))
-        if not 0 <= low < high <= 1:
-            raise UsageError(
-                f"consumer_threshold is {low:g} and supplier_threshold {high:g}: "
-                "the first is to be less than the second, and both from 0 to 1."
-            )
-        if not 0 < _number(self, "beta") < 1:
-            raise UsageError(f"beta is {self.beta:g}, and it is to be between 0 and 1.")
-        for name, words in (
-            ("choice", list(Choice)), ("measure", list(Measure)), ("degree", list(By)),
-        ):  # fmt: skip
-            if (word := getattr(self, name)) not in words:
-                message = f"{name} is {', '.join(words)}, not {word}."
-                raise UsageError(message, hint=near(str(word), words))
+        check_count(self.reorganize_every, "reorganize_every", 1)
+        high, low = self.supplier_threshold, self.consumer_threshold
+        if isinstance(high, bool) or not isinstance(high, int | float):
+            raise UsageError(f"supplier_threshold is {high!r}, which is no number.")
+        if not low < high <= 1:
+            raise UsageError(f"supplier_threshold is {high:g}, not above {low:g} and up to 1.")
 
 
-_COUNTS = {"reorganize_every": 1, "buffer_rows": 0, "least_partitions": 1, "quiet": 1, "seed": 0}
-NAMES = tuple(field.name for field in fields(BalanceOptions))
+NAMES = ("reorganize_every", "supplier_threshold")
 PRESETS: dict[str, dict[str, Any]] = {
     ON: {},
     "windowed-joins": {"buffer_rows": 16_384, "choice": Choice.RANDOM},
@@ -103,8 +82,8 @@ def balance_of(setting: Any) -> BalanceOptions | None:
     """Parses the setting: nothing (off), on, a preset, ``name=value,..``, or a mapping of names to
     values, with the word under ``preset``. Raises ``UsageError``.
 
-    >>> balance_of("off"), balance_of("on,choice=random").choice
-    (None, 'random')
+    >>> balance_of("off"), balance_of("on,reorganize_every=5").reorganize_every
+    (None, 5)
     """
     if setting is None or isinstance(setting, BalanceOptions):
         return setting
@@ -151,10 +130,3 @@ def _value(name: str, text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _number(options: BalanceOptions, name: str) -> float:
-    value = getattr(options, name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UsageError(f"{name} is {value!r}, which is no number.")
-    return float(value)

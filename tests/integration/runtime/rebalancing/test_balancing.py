@@ -85,11 +85,12 @@ class Kept(ByRows):
         told: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """An epoch."""
         self.seen.append((context, list(done)))
         self.tables.append(load_groups(context.group_table_file).partition)
-        super().see(done, context, told, hurried=hurried)
+        super().see(done, context, told, hurried=hurried, spread=True)
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,8 @@ def test_groups_that_are_placed_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("beta=2", "--balance: beta is 2, and it is to be between 0 and 1."),
-        ("on,supplier_threshold=0", "--balance: consumer_threshold is 0.01 and"),
+        ("beta=2", "--balance: balance has no option beta. Known: reorganize_every,"),
+        ("on,supplier_threshold=0", "--balance: supplier_threshold is 0, not above 0.01 and"),
         ("of", "--balance: balance is off, on, windowed-joins, not 'of'. Did you mean off"),
     ],
 )
@@ -197,17 +198,17 @@ def test_wrong_options_are_one_sentence(
 def test_an_app_file_says_it_too(tmp_path: Path) -> None:
     from levada.cli.app.app_file import load_app
 
-    def options(balance: str) -> BalanceOptions | None:
+    def options(balance: str) -> BalanceOptions | bool | None:
         (tmp_path / "app.yaml").write_text(f"options: {{balance: {balance}}}")
         return load_app(tmp_path / "app.yaml").options.balance
 
     assert options("on") == options("true") == BalanceOptions()
-    assert options("off") is None
-    assert options("{preset: windowed-joins, beta: 0.4}") == BalanceOptions(
-        buffer_rows=16_384, choice="random", beta=0.4
+    assert options("off") is False, "also where the default is on"
+    assert options("{preset: windowed-joins, supplier_threshold: 0.4}") == BalanceOptions(
+        buffer_rows=16_384, choice="random", supplier_threshold=0.4
     )
-    with pytest.raises(UsageError, match=r"options\.balance: balance has no option bete\. Did"):
-        options("{bete: 0.4}")
+    with pytest.raises(UsageError, match=r"options\.balance: balance has no option reorganise_"):
+        options("{reorganise_every: 4}")
 
 
 class Beside(Balancing):
@@ -229,21 +230,22 @@ class Beside(Balancing):
         told: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """An epoch."""
         beside = self.SLOWER if context.epoch >= self.COMES else 1.0
         seconds, rows = np.zeros(context.partitions), 0
         for d in done:
-            d.cpu_seconds = d.input_rows / 1e6
+            d.cpu_seconds = d.input_rows / 1e3  # far more than an epoch of the test takes
             d.seconds = d.cpu_seconds * (beside if d.partition == 0 else 1.0)
             if d.stage:
                 seconds[d.partition] += d.seconds
                 rows += d.input_rows
-        self.slowest[context.epoch] = float(seconds.max() * context.partitions / (rows / 1e6))
-        super().see(done, context, told, hurried=True)
+        self.slowest[context.epoch] = float(seconds.max() * context.partitions / (rows / 1e3))
+        super().see(done, context, told, hurried=True, spread=True)
 
 
-def test_who_has_others_beside_it_is_relieved_in_three_reorganizations(tmp_path: Path) -> None:
+def test_a_slow_executor_is_relieved_in_four_reorganizations(tmp_path: Path) -> None:
     """W57: its occupancy rises, groups leave, and what an epoch takes falls; by CPU time nothing
     moves. What the clocks of a machine say of it: ``LEVADA_MOVING=beside python -m bench moving``.
     """
@@ -251,16 +253,16 @@ def test_who_has_others_beside_it_is_relieved_in_three_reorganizations(tmp_path:
     told, sink = run(tmp_path, slowed, partitions=2, half=False)
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
     rounds = {m.balance.epoch: m.balance for m in told if m.balance is not None}
-    first, _, third = (e for e in sorted(rounds) if Beside.COMES < e <= Beside.COMES + 9)
+    first, _, _, fourth = (e for e in sorted(rounds) if Beside.COMES < e <= Beside.COMES + 12)
     loads = {e: {p.partition: p for p in b.loads}[0] for e, b in rounds.items()}
     assert loads[first].kind == "supplier" and loads[first].occupancy > 0.5
-    assert {(d.action, d.supplier) for d in rounds[third].decisions} == {("move", 0)}
+    assert {(d.action, d.supplier) for d in rounds[fourth].decisions} == {("move", 0)}
     assert (
-        loads[third].kind == "neutral" and loads[third].input_rows < 0.6 * loads[first].input_rows
+        loads[fourth].kind == "neutral" and loads[fourth].input_rows < 0.7 * loads[first].input_rows
     )
     slow = [slowed.slowest[e] for e in range(Beside.COMES, first)]
-    relieved = [slowed.slowest[e] for e in range(third, third + 3)]
-    assert min(slow) > 3 and max(relieved) < 2, "even would be 1.5: two partitions, 4/3 of a core"
+    relieved = [slowed.slowest[e] for e in range(fourth, max(slowed.slowest) + 1)]
+    assert min(slow) > 3 and max(relieved) < 2.2, "even would be 1.5: two partitions, 4/3 of a core"
 
 
 def test_by_cpu_time_nobody_beside_is_seen(tmp_path: Path) -> None:

@@ -59,13 +59,14 @@ class ByTheRow(Balancing):
         told: RebalanceReport | None,
         *,
         hurried: bool,
+        spread: bool,
     ) -> None:
         """An epoch."""
         for d in done:
             d.seconds = d.cpu_seconds = d.input_rows / RATE
         self.busy[context.epoch] = sum(d.cpu_seconds for d in done if d.stage)
         second = msgspec.structs.replace(context, wall_ms=1000 * context.epoch)
-        super().see(done, second, told, hurried=False)
+        super().see(done, second, told, hurried=False, spread=True)
 
 
 def test_a_tenth_of_the_rows_has_fewer_partitions_and_does_not_swing(tmp_path: Path) -> None:

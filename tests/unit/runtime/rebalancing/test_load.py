@@ -10,13 +10,13 @@ from levada.plan.execution.key_group_table import deal_round_robin
 from levada.runtime.rebalancing.partition_load import Load, Round, load_of
 from levada.runtime.rebalancing.rebalancing_options import BalanceOptions, Measure
 
-TIME = BalanceOptions(measure="time")
+CPU, TIME = BalanceOptions(), BalanceOptions(measure="time")
 
 
 def load(*seconds: float, groups: list[int] | None = None) -> Load:
     counted = None if groups is None else np.array(groups)
     each = np.array(seconds)
-    return Load(each, each / 2, np.full(len(seconds), 100), counted)
+    return Load(each, each, np.full(len(seconds), 100), counted)
 
 
 def counted(groups: list[int], rows: list[int]) -> Counted:
@@ -48,7 +48,7 @@ def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:
 
 
 def test_a_queue_is_what_does_not_fit_into_an_epoch() -> None:
-    now = Round(2, np.zeros(4), TIME)
+    now = Round(2, np.zeros(4), CPU)
     for _ in range(3):
         now.add(load(0.5, 1.5), 1.0, 1.0, hurried=False)
     assert now.queue.tolist() == [0.0, 1.0], "it is full"
@@ -62,7 +62,7 @@ def test_a_queue_is_what_does_not_fit_into_an_epoch() -> None:
 
 def test_a_buffer_of_rows_is_full_by_the_rate_of_its_partition() -> None:
     for rows, occupancy in ((100, 0.5), (25, 1.0)):
-        options = BalanceOptions(measure="time", buffer_rows=rows)
+        options = BalanceOptions(buffer_rows=rows)
         now = Round(2, np.zeros(4), options)
         now.add(load(1.0, 2.0), 1.0, 1.0, hurried=False)
         # a queue of a second at 50 rows a second
@@ -70,13 +70,29 @@ def test_a_buffer_of_rows_is_full_by_the_rate_of_its_partition() -> None:
 
 
 def test_under_a_backlog_a_queue_is_to_be_busier_than_the_others() -> None:
-    now = Round(4, np.zeros(4), TIME)
+    now = Round(4, np.zeros(4), CPU)
     now.add(load(1.0, 1.0, 1.0, 1.3), 9.0, 0.0, hurried=True)
     assert now.queue.tolist() == pytest.approx([0.0, 0.0, 0.0, 1.3 - 1.1 * 1.075])
 
 
+@pytest.mark.parametrize(
+    ("slow", "span", "is_full"), [(2.0, 2.0, True), (1.2, 2.0, False), (2.0, 60.0, False)]
+)
+def test_a_slow_executor_fills_its_queue_with_time_to_spare(
+    slow: float, span: float, is_full: bool
+) -> None:
+    """Elapsed time: a fifth more than the mean is usual, and what is a moment of the time between
+    two epochs delays nobody.
+    """
+    now = Round(4, np.zeros(4), TIME)
+    for _ in range(10):
+        now.add(load(1.0, 1.0, 1.0, slow), span, span, hurried=False)
+    assert bool(now.measure(11).occupancy[3] > TIME.supplier_threshold) is is_full
+    assert not now.measure(11).occupancy[:3].any()
+
+
 def test_the_longest_epoch_of_each_is_odd() -> None:
-    now = Round(2, np.zeros(4), TIME)
+    now = Round(2, np.zeros(4), CPU)
     for i in range(5):
         now.add(load(100.0 if i == 2 else 1.0, 2.0), 1.0, 0.0, hurried=True)
     assert now.measure(6).seconds.tolist() == [1.0, 2.0]

@@ -68,8 +68,9 @@ def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
 
 
 def run_closed(
-    case: Case, how: Literal["subject", "graph"], epoch_rows: int, partitions: int
-) -> dict[str, list]:
+    case: Case, how: Literal["subject", "graph"], epoch_rows: int, partitions: int,
+    promise: Literal["element", "trusted"] = "element",
+) -> dict[str, list]:  # fmt: skip
     """The engine's reports; ``how`` the elements are told apart: "subject" or "graph"."""
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +89,7 @@ def run_closed(
                     for i, e in enumerate(elements):
                         graph = f"<http://e/g{i}> " if how == "graph" else ""
                         file.writelines(f"{t} {graph}{time_term(e.ts)} .\n" for t in e.triples)
-                engine.stream(name, path, lateness=case.lateness, element=how, closed="element")
+                engine.stream(name, path, lateness=case.lateness, element=how, closed=promise)
             for n, (graph, triples) in enumerate(case.static.items()):  # type: ignore[assignment]
                 engine.static(write_graph(root / f"static{n}.nt", triples), graph)
             for query in case.queries:
@@ -106,13 +107,39 @@ def run_closed(
     st.sampled_from((1, 2, 3)),
     st.sampled_from(("subject", "graph")),
     st.booleans(),
+    st.sampled_from(("element", "trusted")),
 )
 def test_closed_streams_equal_the_reference(
-    case: Case, rows: int, parts: int, how: Literal["subject", "graph"], repeat: bool
-) -> None:
+    case: Case, rows: int, parts: int, how: Literal["subject", "graph"], repeat: bool,
+    promise: Literal["element", "trusted"],
+) -> None:  # fmt: skip
     streams = {n: closed(triples_of(e), repeat) for n, e in case.streams.items()}
     case = replace(case, streams=streams)
-    assert same_queries(case.expected(), run_closed(case, how, rows, parts)) is None
+    assert same_queries(case.expected(), run_closed(case, how, rows, parts, promise)) is None
+
+
+def test_a_trusted_stream_sends_no_subjects(tmp_path: Path) -> None:
+    """Not even when the promise is broken: nobody looks."""
+    lines = [f'<http://e/k{i % 7}> <http://e/p> "{i}" {1000 * i} .\n' for i in range(40)]
+    (tmp_path / "s.nt").write_text("".join(lines))
+    text = (
+        "SELECT ?k ?v FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT10S STEP PT10S] "
+        "WHERE { WINDOW <w> { ?k <http://e/p> ?v } }"
+    )
+    found = {}
+    for promise in ("element", "trusted"):
+        with Engine(spark=False, checkpoint=tmp_path / promise, partitions=2, seed=7) as engine:
+            engine.stream(
+                "http://e/s",
+                tmp_path / "s.nt",
+                element="subject",
+                closed=promise,
+            )
+            query = engine.register(text, name="q")
+            engine.start(once=True)
+            rows = sum(len(report.rows) for report in query.results())
+            found[promise] = rows, list(engine.status().suspended_queries)
+    assert found == {"element": (0, ["q"]), "trusted": (40, [])}
 
 
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40)

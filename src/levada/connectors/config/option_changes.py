@@ -49,6 +49,7 @@ EFFECTS: Mapping[str, Effect] = {
     "sign": Effect.PLAN,
     "unique": Effect.PLAN,
     "closed": Effect.PLAN,
+    "trusted": Effect.NONE,
     "lateness": Effect.PROGRESS,
     "idle": Effect.PROGRESS,
     "heartbeat": Effect.PROGRESS,

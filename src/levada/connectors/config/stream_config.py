@@ -23,8 +23,8 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     separator the character between the fields of CSV                            ,
     unique    a promise that no triple repeats; it is not checked                false
     closed    element: a promise that no subject spans two elements of a window; then patterns of
-              one subject are joined where they are read. It is checked: a stream that breaks it
-              stops the engine
+              one subject are joined where they are read. It is checked: if a stream breaks it, its
+              queries are suspended. trusted: the same promise without the check
     idle      how long a silent stream holds the others back                     for ever
     heartbeat how often silence is a sign of time, of streams that go by the     never
               clock: they are complete up to the beat, less the lateness
@@ -111,6 +111,7 @@ class StreamConfig:
     separator: str = ","
     unique: bool = False
     closed: bool = False
+    trusted: bool = False
     idle: int | None = None
     heartbeat: int | None = None
     max_future: int | None = None
@@ -167,6 +168,10 @@ class StreamConfig:
         ):
             values["schema"] = (*schema, (sign, "string"))
         check_messages(name, values)
+        if closed := values.get("closed"):
+            values |= {"closed": True, "trusted": closed == "trusted"}
+        else:
+            values["closed"] = False
         config = cls(name, location, **values)
         _check(config)
         return config

@@ -42,7 +42,7 @@ class StreamOptions(TypedDict, total=False):
     iterator: str
     sign: str
     unique: bool | str
-    closed: Literal["element", "none"]
+    closed: Literal["element", "trusted", "none"]
     idle: int | str
     heartbeat: int | str
     max_future: int | str
@@ -193,10 +193,13 @@ def parse_flag(value: Any) -> bool:
     return words[str(value).lower()]
 
 
-def _parse_closed(value: Any) -> bool:
-    words = {"element": True, "none": False, "false": False}
+def _parse_closed(value: Any) -> str:
+    words = {"element": "element", "trusted": "trusted", "none": "", "false": ""}
     if str(value).lower() not in words:
-        raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
+        raise UsageError(
+            f"{value} is nothing that can be closed.",
+            hint="Say closed=element, or closed=trusted if the promise needs no check.",
+        )
     return words[str(value).lower()]
 
 

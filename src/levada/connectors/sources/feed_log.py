@@ -96,7 +96,7 @@ def files_of(config: StreamConfig) -> StreamConfig:
     """Returns the stream of the log's files, for the driver: rows of unknown content."""
     return replace(
         config, format="parquet", element="line", schema=(), mapping=None, time=f"field:{TIME}",
-        unit="ms", time_format="", sign="", separator=",", closed=False,
+        unit="ms", time_format="", sign="", separator=",", closed=False, trusted=False,
     )  # fmt: skip
 
 

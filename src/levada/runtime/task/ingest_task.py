@@ -381,7 +381,7 @@ class IntakeTask:
             subjects = None
             if config.closed:
                 subjects = subject_numbers(triples, elements.element, config.element)
-                if patterns.stars:
+                if patterns.stars and not config.trusted:
                     self.exchange.close(
                         stream, subjects_of(reference, triples, elements, subjects, self.pool)
                     )

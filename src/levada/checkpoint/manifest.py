@@ -334,15 +334,6 @@ class TransportStats(msgspec.Struct):
     remaining_value_jobs: int = 0
 
 
-class Bound(msgspec.Struct):
-    """The processors of the tasks of a run: those of each place, in the order of the machine file
-    ``name``; a task of partition p is bound to place p modulo the places.
-    """
-
-    name: str
-    places: dict[str, list[int]]
-
-
 class Choice(msgspec.Struct):
     """The execution of an epoch. ``mode``: in_process (in the driver's process), one_task or
     spread. ``readers``: the tasks that read. ``predicted_ms``: for each mode ({} before the first
@@ -450,7 +441,6 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     group_count_files: dict[str, list[str]] = {}
     pending_group_counts: list[tuple[str, Counted]] = []
     placement: Preferences | None = None  # of the last run that had a placement
-    cpu_pinning: Bound | None = None  # of this run, if its tasks are bound to processors
     leadership: int = 0  # that of the driver which committed it
     balance: RebalanceReport | None = None  # after the last reorganization
     epoch_costs: Costs | None = None  # how epochs ran, and what was expected

@@ -129,8 +129,8 @@ def explain_shared(checkpoint: Path, *, as_json: bool, whole: bool = True) -> st
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
     """Describes how the epochs of a run were placed, predicted beside measured.
 
-    The text has the executors of tasks, the transport along each edge, the traffic between tasks,
-    the bottleneck, and the processors to which tasks are bound. ``picture``: an SVG file to draw.
+    The text has the executors of tasks, the transport along each edge, the traffic between tasks
+    and the bottleneck. ``picture``: an SVG file to draw.
     Raises ``CheckpointError`` and ``UsageError``.
     """
     # imported here: other stages do not load the data path
@@ -155,8 +155,8 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         pictures.write(picture, costs, pictures.read_flow(checkpoint), sent)
     if as_json:
         document = {**msgspec.structs.asdict(costs), "stage": "placement", "edges": edges,
-                    "placement": status.placement, "cpu_pinning": status.cpu_pinning,
-                    "traffic": sent, "transport": status.transport}  # fmt: skip
+                    "placement": status.placement, "traffic": sent,
+                    "transport": status.transport}  # fmt: skip
         return _json(msgspec.to_builtins(document, str_keys=True))
     lines = [*execution_status.sentences(costs), *places(status)]
     for table in execution_status.candidates(costs):

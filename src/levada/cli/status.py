@@ -26,7 +26,6 @@ from levada.core.count_text import count_text
 from levada.core.event_time import MAX, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
 from levada.engine.driver.epoch_pacing import wall_clock_ms
-from levada.engine.placement.cpu_pinning import describe_pinning
 from levada.engine.placement.edge_transport import describe_transport
 from levada.engine.status.execution_status import lessons, sentences
 from levada.engine.status.join_strategy_status import FormStatus
@@ -247,15 +246,11 @@ def _output_text(output: OutputStatus) -> Iterator[str]:
 
 
 def places(status: Status) -> Iterator[str]:
-    """Yields sentences about the placement, the transport of blobs between tasks, and the
-    processors of tasks.
-    """
+    """Yields sentences about the placement and the transport of blobs between tasks."""
     if status.placement is not None:
         yield describe_placement(status.placement)
         yield from lessons(status.placement.learning_steps)
     yield from describe_transport(status.transport)
-    if (bound := status.cpu_pinning) is not None:
-        yield f"Tasks are bound by {bound.name}: {describe_pinning(bound.places)}."
 
 
 def describe_placement(status: Preferences) -> str:

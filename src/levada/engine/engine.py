@@ -53,7 +53,6 @@ from levada.engine.engine_driver import Driver
 from levada.engine.epoch_loop import start_epochs
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placement.apply_placement import apply_placement
-from levada.engine.placement.cpu_pinning import processors_of, read_pinning
 from levada.engine.placement.placement_options import (
     LearnPlacementOption,
     Wanted,
@@ -131,8 +130,7 @@ class Engine:
     - ``regions``: names, or a machine file, for ``region`` of streams and queries.
     - ``keep``: how long results stay for other processes ("1h,256MB").
     - ``place``: a placement file, which assigns work to executors. ``balance``: whether groups move
-      to idle executors (off, on, "on,choice=random", a mapping). ``pin``: a machine file with
-      processors, to which Spark's workers on this host are bound.
+      to idle executors (off, on, "on,reorganize_every=20", a mapping); by default on a cluster.
     - ``watchdog``: ends the process with exit code 5 when an operator does not finish; else the
       engine warns.
     - ``checkpoint_mode``: who may read the checkpoint (owner, group, all). A new one is the owner's
@@ -169,7 +167,6 @@ class Engine:
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
-        pin: str | os.PathLike[str] = "",
         watchdog: bool | End = False,
         checkpoint_mode: str = "",
         spark_conf: Mapping[str, str] = {},
@@ -185,7 +182,7 @@ class Engine:
         self._conf = spark_conf and check_conf(spark_conf, has_session=self._spark is not None)
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         master = master_of(self._spark, master)
-        self._master, self._bound = master, read_pinning(pin, self._spark, master)
+        self._master = master
         self.temporary = checkpoint is None
         self._address, self.root = locate_checkpoint(checkpoint)
         self._mode = parse_mode(checkpoint_mode)
@@ -421,7 +418,7 @@ class Engine:
             local_cores = cores(self._master) if self._is_here else 0
             tempo = EpochPacing(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, local_cores, learner, self._delay, self._bound,
+                placed, self._balancing, local_cores, learner, self._delay,
                 self._degree, self._memory, accept_changes,
             )  # fmt: skip
             self._start(tempo)
@@ -493,7 +490,7 @@ class Engine:
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
             read=lambda: paths_read(self._registry, self._statics),
-            bound=processors_of(self._bound), conf=self._conf,
+            conf=self._conf,
         )  # fmt: skip
 
     def _wake(self) -> None:

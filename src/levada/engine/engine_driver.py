@@ -218,7 +218,6 @@ class Driver:
             limits=self._limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
-            bound=self._tempo.bound,
             degrees=self._tempo.degrees(executor, checkpoint.last),
         )
 

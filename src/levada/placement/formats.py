@@ -7,7 +7,7 @@ from pathlib import Path
 
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
-from levada.placement import graphml_file, json_file, metis_file
+from levada.placement import json_file, metis_file
 from levada.placement.send_graph import SendGraph
 
 
@@ -22,7 +22,6 @@ class Format:
 FORMATS = {
     "json": Format(json_file.read, json_file.write),
     "metis": Format(metis_file.read, metis_file.write),
-    "graphml": Format(graphml_file.read, graphml_file.write),
 }
 
 

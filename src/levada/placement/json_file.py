@@ -36,7 +36,7 @@ def read(text: str, path: str) -> SendGraph:
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{path}, line {error.lineno}, column {error.colno}: this is no JSON ({error.msg}).",
-            hint="For other formats say --format metis or graphml.",
+            hint="For other formats say --format metis.",
         ) from error
     except ValueError as error:  # Python refuses numbers with thousands of digits
         raise UsageError(

@@ -25,7 +25,7 @@ def page(graph: SendGraph, place: Ints | None = None) -> str:
     if len(graph.rows) > MAX_BANDS:
         raise UsageError(
             f"The send graph has {len(graph.rows):,} edges; a picture shows {MAX_BANDS:,} at most.",
-            hint="Draw it --by operator, or export it as graphml for a program that draws graphs.",
+            hint="Draw it --by operator.",
         )
     depth = depths(graph)
     top, high, scale = _columns(graph, depth)

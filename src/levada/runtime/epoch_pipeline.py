@@ -34,7 +34,7 @@ from levada.checkpoint.epoch_context import (
     encode,
     raises_watermark,
 )
-from levada.checkpoint.manifest import Bound, EpochIntent, Manifest
+from levada.checkpoint.manifest import EpochIntent, Manifest
 from levada.connectors.ingest.parse import json_ld_contexts
 from levada.connectors.ingest.static_files import replaced_graphs
 from levada.core import user_functions
@@ -111,7 +111,6 @@ class EpochRunner:
         limits: Limited,
         slices: str = "",
         placed: TaskPlacement | None = None,
-        bound: Bound | None = None,
         degrees: PartitionCountPolicy,
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
@@ -123,7 +122,7 @@ class EpochRunner:
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
         self._began_before = 0  # when the previous one was decided
         self._has_run = False  # an epoch of this run is committed
-        self.placed, self.tally, self.bound = placed, LocalityStats(), bound
+        self.placed, self.tally = placed, LocalityStats()
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
             checkpoint.tables.dealing = degrees.deal
@@ -534,7 +533,7 @@ class EpochRunner:
             state_rows=sum(d.state_rows for d in done), setup=intention.setup,
             group_table_version=intention.group_table_version,
             balance=intention.balance or last.balance,
-            cpu_pinning=self.bound, measured_splits=pieces,
+            measured_splits=pieces,
         )  # fmt: skip
         if self.balancing is not None:
             hurried, spread = self._hurries(intention), self.pace.choice.mode == SPREAD

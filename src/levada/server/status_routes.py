@@ -33,7 +33,7 @@ from levada.server.problem_json import Json, Problem, without_paths
 from levada.server.security.tokens import Role
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-ADMIN_FIELDS = ("active_driver", "standby_drivers", "placement", "cpu_pinning", "lost_tasks")
+ADMIN_FIELDS = ("active_driver", "standby_drivers", "placement", "lost_tasks")
 MAX_CHARGED = 1000
 """Queries whose charges ``/metrics`` reports."""
 READINESS_SECONDS = 0.5

@@ -37,7 +37,7 @@ OTHERS = {
     "--as": "state", "--times": "iso", "--format": "csv", "--roll": "1s", "--terms": "",
     "--summary": "summary.json", "--checkpoint-mode": "group", "--epoch": "0",
     "--epoch-rows": "5", "--delay": "250ms", "--max-rows": "100k", "--limits": "reports=100",
-    "--memory": "512MB", "--partitions": "2", "--slice": "1d", "--place": "off", "--pin": "off",
+    "--memory": "512MB", "--partitions": "2", "--slice": "1d", "--place": "off",
     "--sharing": "exact", "--until": "5000", "--empty-reports": "", "--balance": "on",
     "--bounds": "[)", "--close": "", "--entailment": "rdfs", "--join": "multiway",
     "--max-future": "1h", "--report": "periodic:1s", "--strict": "", "--t0": "0",

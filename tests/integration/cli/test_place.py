@@ -216,11 +216,10 @@ def test_slices_without_messages_are_named(graph: Path, capsys: pytest.CaptureFi
     assert "No slice before the last has messages" in told
 
 
-def test_graphs_in_other_formats_come_back(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("metis", "graphml"):
-        assert main(["graph", "export", "g.json", "--out", f"g.{name}"]) == 0
-        assert main(["graph", "import", f"g.{name}", "--out", "back.json"]) == 0
-        back = json.loads((graph / "back.json").read_text())
-        assert sorted(map(str, back["links"])) == sorted(map(str, LINKS))
+def test_graphs_in_metis_format_come_back(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "export", "g.json", "--out", "g.metis"]) == 0
+    assert main(["graph", "import", "g.metis", "--out", "back.json"]) == 0
+    back = json.loads((graph / "back.json").read_text())
+    assert sorted(map(str, back["links"])) == sorted(map(str, LINKS))
     assert main(["graph", "export", "g.json"]) == 2
     assert "No format is said" in capsys.readouterr().err

@@ -304,8 +304,8 @@ class Options:
     in an epoch. ``limits``: of one query. ``max_future``: how far ahead of the clock event times
     may be, ms, for streams without the option. ``memory``: of a task. ``partitions``: a number,
     auto or cores. ``slice``: how sent rows are counted. ``sharing``, ``join``: words of ``Sharing``
-    and ``JoinForm``. ``regions``: names, or a machine file. ``place``, ``pin``: a placement, a
-    machine file, off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
+    and ``JoinForm``. ``regions``: names, or a machine file. ``place``: a placement,
+    learn or off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
     contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
     static data. ``spark_conf``: settings of Spark. ``contexts``: the file of each JSON-LD context.
@@ -329,7 +329,6 @@ class Options:
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
-    pin: str = ""
     checkpoint_mode: str = ""
     balance: BalanceOptions | bool | None = None
     sharing: str = ""
@@ -590,7 +589,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "memory": memory_at,
     "partitions": lambda value, place: with_place(place, lambda: check_partitions(value)),
     "slice": slice_at,
-    **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
+    **dict.fromkeys(("checkpoint", "master", "out", "place", "regions", "summary"), text_at),
     "checkpoint_mode": one_of(tuple(MODES)),
     "balance": balance_at,
     "sharing": one_of(tuple(map(str, OFFERED))),

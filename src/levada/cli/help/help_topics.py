@@ -104,7 +104,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "`closed`",
         (
             "`element`: you promise that no subject appears in two elements of a window; for "
-            "elements of more than a line; the promise is checked. `trusted`: without the check"
+            "elements of more than a line; it is checked. `trusted`: it is not"
         ),
         "",
     ),

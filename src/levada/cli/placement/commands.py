@@ -11,7 +11,7 @@ import typer
 
 from levada.cli import options as o
 
-FormatName = Literal["json", "metis", "graphml"]
+FormatName = Literal["json", "metis"]
 
 Slices = Annotated[
     list[Path],

@@ -81,7 +81,7 @@ def export(
             hint = f"Leave {option} out."
             raise UsageError(f"{option} is for a checkpoint, and {file} is none.", hint=hint)
     if format_ is None and out is None:
-        raise UsageError("No format is said.", hint="Say --format metis or graphml, or --out FILE.")
+        raise UsageError("No format is said.", hint="Say --format metis, or --out FILE.")
     name = format_ or format_of(out or file)
     _write(FORMATS[name].write(read_graph(file, "json")), out)
 

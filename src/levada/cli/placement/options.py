@@ -36,16 +36,6 @@ Place = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
-Pin = Annotated[
-    str | None,
-    typer.Option(
-        "--pin",
-        metavar="FILE|off",
-        help="Bind Spark's workers on this host to processors, a partition to a place of a machine "
-        "file (levada machine probe); default off.",
-        rich_help_panel=RUNNING,
-    ),
-]
 Balance = Annotated[
     str | None,
     typer.Option(

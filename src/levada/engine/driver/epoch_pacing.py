@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from levada.checkpoint.manifest import Bound, Manifest
+from levada.checkpoint.manifest import Manifest
 from levada.core.clock import CLOCK
 from levada.core.event_time import parse_duration
 from levada.core.frozen import frozen
@@ -36,7 +36,7 @@ class EpochPacing:
 
     ``placed``: the preferred executors of tasks. ``balancing``: the policy that moves groups.
     ``cores``: the cores for partitions (0: as many as partitions). ``learner``: learns placements
-    during the run. ``bound``: the processors that tasks are bound to.
+    during the run.
     ``degree``: the policy for the number of partitions (``runtime.cost_model.partition_count``).
     ``memory``: the limit of one task. ``accept_changes``: changed options of streams may alter the
     meaning of window contents.
@@ -53,7 +53,6 @@ class EpochPacing:
     cores: int = 0
     learner: Learner | None = None
     delay: int = 0
-    bound: Bound | None = None
     degree: str = FIXED
     memory: Memory = field(default_factory=Memory)
     accept_changes: bool = False

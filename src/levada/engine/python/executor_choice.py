@@ -19,7 +19,6 @@ from levada.errors import EngineError, UsageError
 from levada.runtime.driver.spool_registry import Spools
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.executor import Executor, LocalExecutor
-from levada.runtime.spark.cpu_pinning import Processors
 from levada.runtime.spark.spark_settings import running_context, shares_host
 
 if TYPE_CHECKING:
@@ -38,13 +37,11 @@ def executor_of(
     *,
     kept: bool,
     read: Callable[[], Sequence[str]],
-    bound: Processors = (),
     conf: Mapping[str, str] = {},
 ) -> Executor:
     """Returns the executor for the options. ``held``: frees a session that the engine starts.
-    ``kept``: the folder survives the run. ``read``: returns the paths that will be read. ``bound``:
-    the processors of each place, if tasks are bound to them. ``conf``: further settings of a
-    session that the engine starts.
+    ``kept``: the folder survives the run. ``read``: returns the paths that will be read. ``conf``:
+    further settings of a session that the engine starts.
     """
     if spark is False:
         return LocalExecutor()
@@ -52,14 +49,14 @@ def executor_of(
         from levada.runtime.spark.executor_checks import ExecutorChecks
         from levada.runtime.spark.spark_executor import SparkExecutor
 
-        executor = SparkExecutor(spark, bound=bound)
+        executor = SparkExecutor(spark)
         if kept and executor.homes is not None:
             executor.sight = ExecutorChecks(spark, executor, root, read)
         return executor
     from levada.runtime.spark.spark_startup import start_late
 
     scratch = root / "spark-local"
-    late = start_late(master, scratch, lasting=kept, read=read, bound=bound, conf=conf)
+    late = start_late(master, scratch, lasting=kept, read=read, conf=conf)
     held.callback(late.end)
     held.callback(spools.stop)
     return late

@@ -26,7 +26,6 @@ from levada.checkpoint.executor_affinity import AffinityStats
 from levada.checkpoint.leadership.commit_log import last_takeover
 from levada.checkpoint.leadership.heartbeat import Away, Load, read_pulse, read_standbys
 from levada.checkpoint.manifest import (
-    Bound,
     Costs,
     Manifest,
     Preferences,
@@ -205,9 +204,9 @@ class Status:
     ``unavailable_streams``: the streams whose sources do not answer the active engine.
     ``runtime_streams``: the streams that were added to a running engine. ``ended_queries``: the
     ends (ms) of the program's ended queries. ``relaxed_joins``: the costs of relaxed joins.
-    ``join_strategies``: the forms of joins whose form is chosen. ``cpu_pinning``: the processors of
-    tasks. ``transport``: the transport of blobs between tasks. ``migrating_queries``: the queries
-    that migrate to another order of joins. ``static_load``: the last read of static data.
+    ``join_strategies``: the forms of joins whose form is chosen. ``transport``: the transport of
+    blobs between tasks. ``migrating_queries``: the queries that migrate to another order of joins.
+    ``static_load``: the last read of static data.
     ``token_faults``: rejected lines of the server's file of tokens. ``clock_step``: the last step
     of the active engine's clock. ``memory``: of the active or last engine.
     """
@@ -226,7 +225,6 @@ class Status:
     epoch_costs: Costs | None = None
     unavailable_streams: tuple[Away, ...] = ()
     runtime_streams: tuple[str, ...] = ()
-    cpu_pinning: Bound | None = None
     executors: AffinityStats | None = None
     ended_queries: dict[str, int] = field(default_factory=dict)
     relaxed_joins: tuple[RelaxedStatus, ...] = ()
@@ -348,7 +346,7 @@ def status_of(
         manifest.epoch, manifest.has_ended, streams, queries, why,
         placement=manifest.placement, balance=manifest.balance,
         epoch_costs=None if costs is None else with_operator_names(costs, plan),
-        cpu_pinning=manifest.cpu_pinning, executors=manifest.executors,
+        executors=manifest.executors,
         relaxed_joins=tuple(relaxed_joins(manifest.relaxed_joins)),
         join_strategies=tuple(forms(manifest.join_strategies, plan)),
         transport=carried_status(manifest.transport), static_load=manifest.static_load,

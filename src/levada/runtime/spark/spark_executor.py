@@ -48,7 +48,6 @@ from levada.runtime.spark.blob_transport import (
     BlobTransport,
     HostLocality,
 )
-from levada.runtime.spark.cpu_pinning import BoundTask, Processors
 from levada.runtime.spark.jvm_failure import GONE, jvm_failure, keep_quiet
 from levada.runtime.spark.preferred_locations import (
     ExecutorAssignment,
@@ -69,13 +68,10 @@ JavaObject = Any  # py4j's object; pyspark has no types for it
 
 class SparkExecutor:
     """Runs jobs on Spark. ``threshold``: the bytes from which on a blob goes by reference between
-    executors of a host. ``bound``: the processors of each place, if tasks are bound to them.
+    executors of a host.
     """
 
-    def __init__(
-        self, session: SparkSession, *, threshold: int = THRESHOLD, bound: Processors = ()
-    ) -> None:
-        self._bound = bound
+    def __init__(self, session: SparkSession, *, threshold: int = THRESHOLD) -> None:
         self._context = session.sparkContext
         self._threshold = threshold
         self._serials = itertools.count()
@@ -250,7 +246,6 @@ class SparkExecutor:
     def _map(self, rdd: JavaObject, task: Any, writer: object = spark_tasks.MARKED) -> JavaObject:
         """Returns the RDD that a task makes of each split of bytes."""
         context = self._context
-        task = BoundTask(task, self._bound) if self._bound else task
         command = write_command((task, None, spark_tasks.PLAIN, writer))
         function = self._function(
             bytearray(command),

@@ -16,7 +16,6 @@ from typing import Any
 
 from levada.errors import LostTaskError
 from levada.runtime.executor import Executor, Job
-from levada.runtime.spark.cpu_pinning import Processors
 from levada.runtime.spark.jvm_process import STARTING, EndedError, Jvm
 from levada.runtime.spark.spark_settings import (
     running_context,
@@ -50,8 +49,8 @@ class SparkStart:
     """The start of a session of our own (``runtime.warmup_executor.ExecutorStartup``).
 
     ``scratch`` is a local folder for Spark's files and its log. ``lasting``: it is not in a
-    temporary checkpoint. ``read``: the paths that will be read. ``bound``: the processors of each
-    place, if tasks are bound to them. ``conf``: further settings of Spark.
+    temporary checkpoint. ``read``: the paths that will be read. ``conf``: further
+    settings of Spark.
     """
 
     def __init__(
@@ -61,10 +60,9 @@ class SparkStart:
         *,
         lasting: bool,
         read: Callable[[], Sequence[str]],
-        bound: Processors = (),
         conf: Mapping[str, str] = {},
     ) -> None:
-        self._bound, self._conf = bound, conf
+        self._conf = conf
         self._master, self._scratch, self._read, self._lasting = master, scratch, read, lasting
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
@@ -100,7 +98,7 @@ class SparkStart:
         session = start_session(
             self._master, config=self._conf, scratch=self._scratch, jvm=self._jvm
         )
-        executor = SparkExecutor(session, bound=self._bound)
+        executor = SparkExecutor(session)
         if self._lasting and not shares_host(self._master):
             from levada.runtime.spark.executor_checks import ExecutorChecks
 
@@ -161,14 +159,13 @@ def start_late(
     *,
     lasting: bool,
     read: Callable[[], Sequence[str]],
-    bound: Processors = (),
     conf: Mapping[str, str] = {},
 ) -> WarmupExecutor:
     """Returns an executor on a session of our own that starts in the background, or on the present
     session (see ``SparkStart``).
     """
     late = WarmupExecutor(
-        SparkStart(master, scratch, lasting=lasting, read=read, bound=bound, conf=conf),
+        SparkStart(master, scratch, lasting=lasting, read=read, conf=conf),
         here=shares_host(master),
     )
     if has_session():

@@ -72,5 +72,6 @@ def test_the_cluster_is_used(runs: Any) -> None:
     assert figures["placed"]["placed"] > 10, "tasks ran where the placement has them"
     assert figures["by default"]["carried"]["shuffle_blobs"] > 10, "executors send rows"
     assert figures["by file"]["carried"]["file_blobs"] > 10, "within a host, also by file"
+    assert figures["balanced"]["moves"] > 2, "groups went to other executors"
     assert figures["resized"]["partitions"] == 5
     assert runs["killed"], "an executor was killed"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -20,9 +21,14 @@ from killed_executors import kill_executor
 import levada
 from levada.checkpoint.manifest import Manifest
 from levada.runtime.driver import parallelism
+from levada.runtime.rebalancing.rebalancer import Balancing
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 from levada.runtime.spark import spark_executor
 from levada.runtime.spark.spark_executor import SparkExecutor
 from levada.runtime.spark.spark_session import start_session, stop_session
+
+sys.path.append(str(Path(__file__).parents[1]))
+from support.rebalancing_world import Drawn
 
 MASTER = "local-cluster[3,1,1024]"
 HEAD = "PREFIX : <http://e/> SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] "
@@ -44,13 +50,16 @@ class Run:
 
     def __call__(
         self, name: str, stream: str = "whole", *, close: bool = True,
-        on_epoch: Callable[[Manifest], None] | None = None, **options: Any,
+        on_epoch: Callable[[Manifest], None] | None = None, balancing: Balancing | None = None,
+        **options: Any,
     ) -> None:  # fmt: skip
         """Runs both queries over a folder; a run of the same name continues from its checkpoint."""
         options = {"spark": self._session, "epoch_rows": 150} | options
         with levada.Engine(checkpoint=f"checkpoint {name}", **options) as engine:
             engine.stream("http://e/s", stream, files="parallel")
             queries = {key: engine.register(text, name=key) for key, text in QUERIES.items()}
+            if balancing is not None:
+                engine._balancing = balancing
             if on_epoch is not None:
                 engine._on_epoch(on_epoch)
             engine.start(once=True, keep_open=not close)
@@ -61,11 +70,12 @@ class Run:
             self.figures[name] = self._figures(engine.status())
 
     def _figures(self, status: Any) -> dict[str, Any]:
-        homes, placed = status.executors, status.placement
+        homes, placed, balanced = status.executors, status.placement, status.balance
         return {
             "partitions": status.epoch_costs.partitions,
             "carried": None if status.transport is None else asdict(status.transport),
             "homes": None if homes is None else [homes.executors, homes.same_executor_tasks],
+            "moves": 0 if balanced is None else len(balanced.decisions),
             "placed": None if placed is None else placed.preferred_tasks,
         }
 
@@ -88,7 +98,8 @@ def main() -> None:
     run("alone", spark=False)
     run("by default")
     run("placed", place="p.json", partitions=3)
-    run("balanced", balance="reorganize_every=1,supplier_threshold=0.02,buffer_rows=10")
+    often = BalanceOptions(reorganize_every=1, supplier_threshold=0.002, consumer_threshold=0.001)
+    run("balanced", partitions=4, balancing=Drawn(often, most=0, seed=7))
     run("bounded", memory="200MB")
     shutil.copytree("first", "growing")
     run("resized", "growing", close=False, partitions=2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from levada.cli.main import main
-from levada.cli.placement.topology_to_graph import ASSUMED_EDGE_ROWS, read
+from levada.cli.placement.topology_to_graph import read
 from levada.errors import UsageError
 from levada.placement.json_file import write
 
@@ -71,13 +71,21 @@ def test_it_is_not_run(document: Path, capsys: pytest.CaptureFixture[str], comma
 def test_it_is_placed_by_tasks_that_a_run_has(
     document: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(["place", str(document), "--machines", "2", "--json"]) == 2
+    assert "does not say how many rows 3 of its 3 edges between" in capsys.readouterr().err
+    topology = json.loads(document.read_text())
+    for edge in topology["edges"]:
+        edge["rows"] = 100
+    for node in topology["nodes"]:
+        if node["name"].startswith("Emit"):
+            node["rows"] = 10
+    document.write_text(json.dumps(topology))
     assert main(["place", str(document), "--machines", "2", "--json"]) == 0
     told = capsys.readouterr()
-    parts = json.loads(document.read_text())["tasks"]["stage 1"]
+    parts = topology["tasks"]["stage 1"]
     tasks = {f"1.{p}" for p in range(parts)} | {"http://e/s", "output"}
     found = json.loads(told.out)["placers"]
     assert all(set(placer["machine"]) == tasks for placer in found.values())
-    assert "3 of its 3 edges between stages carry: 1,000,000 are assumed" in told.err
 
 
 def test_rows_that_are_said_are_spread_evenly(tmp_path: Path) -> None:
@@ -88,11 +96,10 @@ def test_rows_that_are_said_are_spread_evenly(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_is_not_said_is_assumed_and_told(tmp_path: Path) -> None:
+def test_rows_are_not_assumed(tmp_path: Path) -> None:
     edges = [{k: v for k, v in edge.items() if k != "rows"} for edge in HAND["edges"]]
-    with pytest.warns(UserWarning, match="2 of its 3 edges between stages carry"):
-        graph = read(hand(tmp_path, edges=edges))
-    assert graph.rows.sum() == 2 * ASSUMED_EDGE_ROWS + 7
+    with pytest.raises(UsageError, match="how many rows 2 of its 3 edges between stages carry"):
+        read(hand(tmp_path, edges=edges))
 
 
 NODE, EDGE = HAND["nodes"][0], HAND["edges"][1]

@@ -1,13 +1,13 @@
 """A topology's document as a send graph, to place queries before their first run.
 
-Tasks have the names that they have in a run. Stages and groupings determine the edges, but not
-their rows. An edge carries the rows in the document, or a default. The rows are spread evenly over
-its tasks; those of ``home`` go to the first. A warning states the assumption.
+Tasks have the names that they have in a run. Stages and groupings determine the edges. The document
+says how many rows an edge carries; without them it is refused, since a placement by assumed rows
+means nothing. The rows are spread evenly over the tasks of the edge; those of ``home`` go to the
+first.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from levada.placement.send_graph import SendGraph
 from levada.plan.topology.topology_document import Document, is_document, read_document
 from levada.runtime.placement.task_graph import OUTPUT, STATIC, reader, task
 
-ASSUMED_EDGE_ROWS = 1_000_000
-"""The rows of an edge without rows in the document."""
 MAX_TASK_PAIRS = 10_000_000
 """The most pairs of tasks that send to each other, of all edges together."""
 
@@ -33,16 +31,16 @@ def read(path: Path) -> SendGraph:
 
 
 def graph_of(document: Document, path: str) -> SendGraph:
-    """Returns the send graph of a topology. Raises ``UsageError`` if it has too many pairs of
-    tasks.
+    """Returns the send graph of a topology. Raises ``UsageError`` if an edge has no rows, or if it
+    has too many pairs of tasks.
     """
     sent = list(_messages(document))
     if silent := sum(rows is None for _, _, rows in sent):
-        warnings.warn(
-            f"{path} is a topology, and does not say how many rows {silent} of its {len(sent)} "
-            f"edges between stages carry: {ASSUMED_EDGE_ROWS:,} are assumed on each, "
-            "evenly spread.",
-            stacklevel=3,
+        raise UsageError(
+            f"{path} does not say how many rows {silent} of its {len(sent)} edges between stages "
+            "carry.",
+            hint="Place the send graph of a run (levada run --slice 1d, levada graph export), or "
+            "write rows on its edges and output.",
         )
     if (pairs := sum(len(a) * len(b) for a, b, _ in sent)) > MAX_TASK_PAIRS:
         raise UsageError(
@@ -55,7 +53,7 @@ def graph_of(document: Document, path: str) -> SendGraph:
     counts: dict[tuple[int, int], int] = {}
     for sources, targets, rows in sent:
         ends_of = [(number[a], number[b]) for a in sources for b in targets]
-        each, rest = divmod(ASSUMED_EDGE_ROWS if rows is None else rows, len(ends_of))
+        each, rest = divmod(rows or 0, len(ends_of))
         for i, pair in enumerate(ends_of):
             counts[pair] = counts.get(pair, 0) + each + (i < rest)
     ends = np.array(list(counts), np.int32).reshape(-1, 2)

@@ -19,6 +19,7 @@ from typing import Literal
 from levada.checkpoint.checkpoint_folder import newest_manifest, plan_of
 from levada.checkpoint.manifest import Manifest, TransportStats
 from levada.core.checkpoint_files import facts_of
+from levada.core.count_text import count_text
 from levada.core.frozen import frozen
 from levada.plan.execution.plan import Plan
 
@@ -75,8 +76,8 @@ def describe_transport(status: CarriedStatus | None) -> Iterator[str]:
     if status is None or not (status.file_blobs or status.shuffle_blobs or status.repeated_jobs):
         return
     yield (
-        f"{status.file_blobs:,} blobs ({status.file_bytes / 1e6:,.1f} MB) went by file on one "
-        f"host, {status.shuffle_blobs:,} "
+        f"{count_text(status.file_blobs, 'blob')} ({status.file_bytes / 1e6:,.1f} MB) went by file "
+        f"on one host, {status.shuffle_blobs:,} "
         f"({status.shuffle_bytes / 1e6:,.1f} MB) through the shuffle."
     )
     if status.repeated_jobs:

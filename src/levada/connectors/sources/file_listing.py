@@ -1,12 +1,13 @@
 """Lists the files of a stream's path at this moment: a file, a directory or a glob.
 
 Files are ordered by name; that order is the order of a sequence. Hidden files (``.x``) and
-incomplete files by convention (``.tmp``, ``.part``) are skipped. Sub-directories are not entered.
-Empty marker files such as ``_SUCCESS`` are not data. Cost: one ``scandir`` of the directory, no
-``stat`` of a file.
+incomplete files by convention (``.tmp``, ``.part``) are skipped. Empty marker files such as
+``_SUCCESS`` are not data. Files of directories below have their path from the first directory as
+name. Hidden directories, those of writers (``_temporary``, ``_delta_log``) and links to directories
+are not entered. Cost: one ``scandir`` of each directory, no ``stat`` of a file.
 
-A stream is listed again and again: a ``Listing`` returns the changes. If the directory's time of
-change is unchanged, this costs one ``stat``. Otherwise the names are listed, and only new files are
+A stream is listed again and again: a ``Listing`` returns the changes. If a directory's time of
+change is unchanged, this costs one ``stat``. Otherwise its names are listed, and only new ones are
 examined.
 """
 
@@ -17,6 +18,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from levada.core.frozen import frozen
 from levada.errors import MissingError, SourceError
@@ -41,47 +43,112 @@ class Listing:
     def __init__(self, stream: str, path: str, clock: Callable[[], int] = time.time_ns) -> None:
         self._stream, self._path, self._clock = stream, path, clock
         self._known: set[str] = set()
-        self._no_data: set[str] = set()  # names in a directory that are not files of the stream
-        self._changed: tuple[int, int] | None = None
-        self._looked = 0
+        self._looked = _Looked()
+        self._folder: _Folder | None = None
 
     def look(self) -> tuple[list[ListedFile], Collection[str]]:
         """Returns new files, by name, and the names of deleted ones. Raises like ``list_files``."""
-        now, changed = self._clock(), _time_of_change(self._path)
-        if changed is not None and changed == self._changed and 0 <= now - self._looked < _TRUSTED:
-            return [], ()
-        certain = changed is not None and now - changed[1] > (
-            _FINE if changed[1] % 1_000_000_000 else _COARSE
-        )
-        self._changed, self._looked = (changed if certain else None), now
         if os.path.isdir(self._path):
-            new, here = self._in_folder()
-        else:
-            files = list_files(self._stream, self._path)
-            new, here = [f for f in files if f.name not in self._known], {f.name for f in files}
-        gone = self._known - here
-        self._known = (self._known & here) | {f.name for f in new}
+            if self._folder is None:
+                self._folder = _Folder(self._stream, self._path, "")
+            return self._folder.look(self._clock())
+        self._folder = None
+        if self._looked.is_unchanged(self._path, self._clock()):
+            return [], ()
+        files = list_files(self._stream, self._path)
+        new, here = [f for f in files if f.name not in self._known], {f.name for f in files}
+        gone, self._known = self._known - here, here
         return new, gone
 
     def forget(self, name: str) -> None:
         """Notes that a file is gone. If it appears again, it is new."""
         self._known.discard(name)
-        self._changed = None
+        self._looked.changed = None
+        if self._folder is not None:
+            self._folder.forget(name)
 
-    def _in_folder(self) -> tuple[list[ListedFile], set[str]]:
+
+@dataclass(slots=True)
+class _Looked:
+    """The time of the last look at a path, and its time of change then, if that is certain."""
+
+    changed: tuple[int, int] | None = None
+    at: int = 0
+
+    def is_unchanged(self, path: str, now: int) -> bool:
+        """Whether nothing was added or removed since the last look; notes this one."""
+        changed = _time_of_change(path)
+        if changed is not None and changed == self.changed and 0 <= now - self.at < _TRUSTED:
+            return True
+        certain = changed is not None and now - changed[1] > (
+            _FINE if changed[1] % 1_000_000_000 else _COARSE
+        )
+        self.changed, self.at = (changed if certain else None), now
+        return False
+
+
+class _Folder:
+    """A directory of a stream. ``prefix``: the beginning of the names of its files."""
+
+    def __init__(self, stream: str, path: str, prefix: str) -> None:
+        self._stream, self._path, self._prefix = stream, path, prefix
+        self._files: set[str] = set()  # base names
+        self._no_data: set[str] = set()
+        self._below: dict[str, _Folder] = {}
+        self._looked = _Looked()
+
+    def look(self, now: int) -> tuple[list[ListedFile], Collection[str]]:
+        """Returns new files, by name, and the names of deleted ones, also of the directories
+        below.
+        """
+        new, gone = list[ListedFile](), set[str]()
+        if not self._looked.is_unchanged(self._path, now):
+            self._list(new, gone)
+        for folder in self._below.values():
+            more, lost = folder.look(now)
+            new += more
+            gone |= set(lost)
+        if self._below:
+            new.sort(key=lambda file: file.name)
+        return new, gone
+
+    def _list(self, new: list[ListedFile], gone: set[str]) -> None:
         try:
             here = set(os.listdir(self._path))
         except OSError as error:
-            raise _listing_error(self._stream, self._path, error) from error
+            if self._prefix and isinstance(error, FileNotFoundError):
+                here = set()  # removed since its parent was listed
+            else:
+                raise _listing_error(self._stream, self._path, error) from error
+        for name in self._files - here:
+            gone.add(self._prefix + name)
+        for name in self._below.keys() - here:
+            gone |= self._below.pop(name).names()
+        self._files &= here
         self._no_data &= here
-        new = []
-        for name in sorted(here - self._known - self._no_data):
+        for name in sorted(here - self._files - self._no_data - self._below.keys()):
             path = os.path.join(self._path, name)
-            if not _is_data(name):
+            if _is_data(name) and os.path.isfile(path):
+                self._files.add(name)
+                new.append(ListedFile(self._prefix + name, path))
+            elif _is_entered(name) and not os.path.islink(path) and os.path.isdir(path):
+                self._below[name] = _Folder(self._stream, path, f"{self._prefix}{name}/")
+            elif not _is_data(name):
                 self._no_data.add(name)
-            elif os.path.isfile(path):
-                new.append(ListedFile(name, path))
-        return new, here
+
+    def names(self) -> set[str]:
+        """Returns the names of all files."""
+        names = {self._prefix + name for name in self._files}
+        return names.union(*(folder.names() for folder in self._below.values()))
+
+    def forget(self, name: str) -> None:
+        """Notes that a file is gone."""
+        self._looked.changed = None
+        first, _, rest = name.partition("/")
+        if not rest:
+            self._files.discard(name)
+        elif first in self._below:
+            self._below[first].forget(rest)
 
 
 def _time_of_change(path: str) -> tuple[int, int] | None:
@@ -124,9 +191,7 @@ def list_files(stream: str, path: str) -> list[ListedFile]:
                 if _is_data(os.path.basename(match)) and os.path.isfile(match)
             ]
         if os.path.isdir(path):
-            with os.scandir(path) as entries:
-                names = sorted(e.name for e in entries if _is_data(e.name) and e.is_file())
-            return [ListedFile(name, os.path.join(path, name)) for name in names]
+            return list(_Folder(stream, path, "").look(0)[0])
     except OSError as error:
         raise _listing_error(stream, path, error) from error
     if not os.path.exists(path):
@@ -157,6 +222,10 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+def _is_entered(name: str) -> bool:
+    return not name.startswith((".", "_"))
 
 
 def _is_data(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,27 @@ def test_a_look_says_what_is_new_and_what_is_gone(folder: Path) -> None:
     assert [f.path for f in found] == [str(folder / name) for name in ("0", "c", "e")]
     touch(folder, "b", at=3)
     assert new(listed) == ["b"], "one that comes again is new"
+
+
+def test_files_of_folders_below_come_and_go(folder: Path) -> None:
+    listed = Listing("s", str(folder), Clock())
+    for name in ("b/c", "d", "_temporary", ".git"):
+        (folder / name).mkdir(parents=True)
+    for name in ("b/1.nt", "b/c/2.nt", "a.nt", "c.nt", "_temporary/3.nt", ".git/4.nt"):
+        (folder / name).write_text("")
+    (folder / "link").symlink_to(folder / "b")
+    found, _ = listed.look()
+    assert [f.name for f in found] == ["a.nt", "b/1.nt", "b/c/2.nt", "c.nt"]
+    assert found == file_listing.list_files("s", str(folder))
+    assert [f.path for f in found] == [str(folder / f.name) for f in found]
+    (folder / "d" / "5.nt").write_text("")
+    assert [f.name for f in listed.look()[0]] == ["d/5.nt"]
+    listed.forget("b/c/2.nt")
+    assert [f.name for f in listed.look()[0]] == ["b/c/2.nt"]
+    (folder / "b" / "1.nt").unlink()
+    assert set(listed.look()[1]) == {"b/1.nt"}
+    shutil.rmtree(folder / "b")
+    assert (listed.look()[1], listed.look()[1]) == ({"b/c/2.nt"}, set())
 
 
 @pytest.mark.parametrize("path", ["{}", "{}/*.nt"])

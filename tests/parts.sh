@@ -63,4 +63,8 @@ npm_packages() {  # npm_packages NAME@VERSION... into the folder in which tests/
 
 [ -z "$missing$tools" ] || debian
 npm_packages eventsource@3.0.7 && npm_packages rsp-js@1.3.5 ws@8.18.0 && npm_packages @comunica/query-sparql@4.5.0
+# the editor of the server's page, to be compared by tests/integration/server/test_page.py
+npm_packages @codemirror/autocomplete@6.20.4 @codemirror/commands@6.11.1 @codemirror/language@6.13.1 @codemirror/lint@6.9.8 \
+    @codemirror/state@6.7.6 @codemirror/streamparser@6.0.0 @codemirror/view@6.43.15
+npm_packages @lezer/common@1.5.5 @lezer/highlight@1.2.5 @marijn/find-cluster-break@1.0.4 crelt@1.0.7 style-mod@4.1.5 w3c-keyname@2.2.8
 exit 0

@@ -22,7 +22,7 @@ wants mvn maven
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing="$missing postgresql"
 tools=
 command -v promtool >/dev/null || [ -x "$cache/promtool" ] || tools="prometheus:usr/bin/promtool"
-[ -x /usr/sbin/nginx ] || [ -x "$cache/nginx" ] || tools="$tools nginx-light:usr/sbin/nginx"
+[ -x /usr/sbin/nginx ] || [ -x "$cache/nginx" ] || tools="$tools nginx:usr/sbin/nginx"
 
 debian() {
     command -v apt-get >/dev/null || { echo "There is no apt-get for:$missing $tools"; return; }

@@ -211,7 +211,10 @@ def proxy(guarded: httpx.Client, tmp_path: Path) -> Iterator[httpx.Client]:
     ):
         assert said in text, f"the page has {said}"
         text = text.replace(said, put)
-    conf = f"daemon off; pid {tmp_path}/pid; error_log stderr;\nevents {{}}\nhttp {{\n{text}\n}}\n"
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    text += "".join(f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in kinds)
+    conf = f"user root; daemon off; pid {tmp_path}/pid; error_log stderr;\n"
+    conf += f"events {{}}\nhttp {{\n{text}\n}}\n"
     (tmp_path / "nginx.conf").write_text(conf)
     asked = [nginx, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
     server = subprocess.Popen(asked, stderr=subprocess.DEVNULL)

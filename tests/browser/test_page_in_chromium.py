@@ -196,6 +196,8 @@ def test_an_empty_server_runs_an_example(browser: Any, tmp_path: Path) -> None:
             page = wide(browser)
             page.goto(url)
             page.locator("#example").wait_for()
+            page.locator("#told", has_text="nothing to draw").wait_for()
+            assert not page.locator("#zoom").is_visible(), "there is nothing to be zoomed"
             page.screenshot(path=tmp_path / "empty.png", full_page=True)
             page.locator("#example").click()
             page.locator("#rows tr", has_text="lab").first.wait_for()

@@ -19,6 +19,7 @@ import pytest
 
 from levada import Engine
 from levada.checkpoint.delivery_progress import Delivered, write_deliveries
+from levada.server.security.tokens import add_token
 from levada.server.settings import Settings
 from support.http_server import GRAPHS, TEXT, Run, served, until
 
@@ -30,6 +31,20 @@ def wide(browser: Any, width: int = 1280) -> Any:
     page = browser.new_page()
     page.set_viewport_size({"width": width, "height": 900})
     return page
+
+
+def paste(editor: Any, text: str) -> None:
+    """Pastes a text in place of all."""
+    editor.press("Control+a")
+    editor.evaluate(
+        """(element, text) => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", text);
+            const said = { clipboardData, bubbles: true, cancelable: true };
+            element.dispatchEvent(new ClipboardEvent("paste", said));
+        }""",
+        text,
+    )
 
 
 @pytest.mark.long
@@ -47,27 +62,9 @@ def test_a_query_is_written_and_its_rows_come(
     page.goto(url)
     page.locator("#queries button", has_text="hot").wait_for()
     editor = page.get_by_label("The query's text")
-    editor.press_sequentially("CONSTR")
-    page.get_by_role("option", name="CONSTRUCT").wait_for()
-    page.screenshot(path=tmp_path / "words.png")
-    editor.press("Tab")
-    assert editor.input_value() == "CONSTRUCT"
     page.locator("#name").fill("warm")
-    editor.fill("\n".join(f'?x{k} :p "{"word " * k}" .' for k in range(60)))
-    tall = "[marks, text].map((each) => [each.clientWidth, each.scrollHeight])"
-    below, above = page.evaluate(tall)
-    assert below[0] == above[0] and abs(below[1] - above[1]) < 30, "lines break at the same places"
-    mistake = TEXT.replace("PT2S", "PT4S").replace("WHERE", "WERE")
-    page.get_by_label("The query's text").fill(mistake)
-    page.locator("#marks .wrong", has_text="WERE").wait_for(state="attached")
-    for kind, word in (("word", "SELECT"), ("variable", "?n"), ("term", ":w"), ("number", "PT4S")):
-        page.locator(f"#marks .{kind}", has_text=word).first.wait_for(state="attached")
-    assert page.evaluate("marks.textContent") == f"{mistake}\n", "all that one types is there"
-    assert "Did you mean WHERE?" in page.locator("#verdict").inner_text()
-    page.screenshot(path=tmp_path / "mistake.png")
-    page.get_by_label("The query's text").fill(mistake.replace("WERE", "WHERE"))
-    page.locator("#verdict", has_text="SELECT over").wait_for()
-    page.get_by_label("The query's text").press("Control+Enter")
+    paste(editor, TEXT.replace("PT2S", "PT4S"))
+    editor.press("Control+Enter")
     page.locator("#queries button", has_text="warm").wait_for()
     page.locator("#live", has_text="Live.").wait_for()
     page.wait_for_function("!document.getElementById('drop').disabled")
@@ -81,7 +78,7 @@ def test_a_query_is_written_and_its_rows_come(
     page.screenshot(path=tmp_path / "narrow.png", full_page=True)
     assert overflow <= 0
     assert all(address.startswith(url) for address in asked)
-    assert not wrong
+    assert not wrong, "\n".join(wrong)
     until(lambda: client.get("/queries/warm").status_code == 200)
 
 
@@ -97,6 +94,129 @@ def opened(serve: Callable[..., httpx.Client], browser: Any) -> Iterator[Any]:
     page.locator(".node.query", has_text="hot").wait_for()
     yield page
     assert not wrong
+
+
+def test_the_editor(opened: Any, tmp_path: Path) -> None:
+    wrong: list[str] = []
+    opened.on("console", lambda said: wrong.append(said.text) if "Policy" in said.text else None)
+    editor = opened.get_by_label("The query's text")
+    editor.press_sequentially("CONSTR")
+    opened.get_by_role("option", name="CONSTRUCT").wait_for()
+    opened.screenshot(path=tmp_path / "words.png")
+    editor.press("Tab")
+    assert editor.inner_text() == "CONSTRUCT"
+    paste(editor, "PREFIX : <http://e/>\nSELECT ?n FROM NAMED WINDOW :w ON ")
+    editor.press("Control+Space")
+    opened.get_by_role("option").first.wait_for()
+    assert sorted(opened.get_by_role("option").all_inner_texts()) == [":sstream", "<s>stream"]
+    editor.press("Escape")
+    mistake = TEXT.replace("PT2S", "PT4S").replace("WHERE", "WERE")
+    paste(editor, mistake)
+    opened.locator(".cm-lintRange-error", has_text="WERE").wait_for()
+    colours = {
+        word: opened.locator(".cm-line span", has_text=re.compile(f"^{re.escape(word)}$")).first
+        for word in ("SELECT", "?n", ":w", "PT4S")
+    }
+    seen = {each.evaluate("e => getComputedStyle(e).color") for each in colours.values()}
+    assert len(seen) == 4, "a colour for each kind"
+    assert opened.locator(".cm-lineNumbers .cm-gutterElement", has_text="3").count() == 1
+    opened.locator("#verdict", has_text="Did you mean WHERE?").wait_for()
+    opened.screenshot(path=tmp_path / "mistake.png")
+    paste(editor, mistake.replace("WERE", "WHERE"))
+    opened.locator("#verdict", has_text="SELECT over").wait_for()
+    assert opened.locator(".cm-lintRange-error").count() == 0
+    opened.locator(".cm-line", has_text="WHERE").click()
+    for key in ("Home", *["ArrowRight"] * 6):
+        editor.press(key)
+    opened.locator(".cm-matchingBracket").first.wait_for()
+    assert not wrong, "the styles of the editor are those that the policy allows"
+
+
+def test_rows_pause_are_saved_and_a_drop_is_asked_for(opened: Any, run: Run) -> None:
+    assert opened.locator("#save").is_disabled()
+    opened.locator("#queries button", has_text="hot").click()
+    opened.locator("#rows tr").first.wait_for()
+    opened.locator("#pause").click()
+    before = opened.locator("#rows tr").count()
+    run.feed(2)
+    opened.locator("#live", has_text="Paused: 1 report came").wait_for()
+    assert opened.locator("#rows tr").count() == before
+    opened.locator("#pause").click()
+    opened.locator("#rows tr", has_text="00:00:05Z").first.wait_for()
+    with opened.expect_download() as saved:
+        opened.locator("#save").click()
+    assert saved.value.suggested_filename == "hot.csv"
+    lines = Path(saved.value.path()).read_text().splitlines()
+    assert lines[0] == "report,a,n" and lines[-1] == "5000,http://e/a,9"
+    opened.locator("#drop").click()
+    opened.keyboard.press("Enter")  # the first button keeps it
+    opened.locator("#queries button", has_text="hot").wait_for()
+    opened.locator("#drop").click()
+    opened.locator("#drop-it").click()
+    opened.locator("#empty").wait_for()
+    opened.locator("#live", has_text="Dropped").wait_for()
+    assert opened.locator("#rows tr").count() == 0
+    assert opened.get_by_label("The query's text").inner_text().strip().startswith("Ctrl Space")
+
+
+def test_the_reason_for_no_rows_is_where_they_would_be(opened: Any, run: Run) -> None:
+    run.engine.register(TEXT.replace(":p ?n", ":absent ?n"), name="none")
+    opened.locator("#queries button", has_text="none").click()
+    run.feed(6)
+    opened.locator("#why", has_text="absent").wait_for()
+    opened.locator("#queries button", has_text="hot").click()
+    opened.locator("#rows tr").first.wait_for()
+    opened.locator("#why:empty").wait_for(state="attached")
+
+
+def test_a_token_is_asked_for_before_all_else(run: Run, browser: Any, tmp_path: Path) -> None:
+    token = add_token(tmp_path / "tokens", "a", "read")
+    with served(Settings(run.root, port=0, tokens=tmp_path / "tokens")) as url:
+        page = wide(browser)
+        page.goto(url)
+        page.locator("#who-told", has_text="This server asks for a token.").wait_for()
+        assert not page.locator("main").is_visible() and not page.locator("nav").is_visible()
+        page.screenshot(path=tmp_path / "locked.png")
+        page.get_by_label("Token").fill("wrong")
+        page.keyboard.press("Enter")
+        page.locator("#who-told", has_text="This token is not known.").wait_for()
+        page.get_by_label("Token").fill(token)
+        page.keyboard.press("Enter")
+        page.locator("#queries button", has_text="hot").click()
+        assert not page.locator("#who").is_visible()
+        keyword = page.locator(".cm-line span", has_text=re.compile("^SELECT$"))
+        keyword.wait_for()  # coloured, by words that the server has told since
+
+
+@pytest.mark.long
+def test_an_empty_server_runs_an_example(browser: Any, tmp_path: Path) -> None:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", keep="1h", keep_results=False) as engine:
+        engine.start()
+        with served(Settings(tmp_path / "ck", port=0)) as url:
+            page = wide(browser)
+            page.goto(url)
+            page.locator("#example").wait_for()
+            page.locator("#told", has_text="nothing to draw").wait_for()
+            assert not page.locator("#zoom").is_visible(), "there is nothing to be zoomed"
+            page.screenshot(path=tmp_path / "empty.png", full_page=True)
+            page.locator("#example").click()
+            page.locator("#rows tr", has_text="lab").first.wait_for()
+            assert not page.locator("#empty").is_visible()
+
+
+@pytest.mark.long
+def test_a_hundred_queries_are_a_readable_picture(opened: Any, run: Run, tmp_path: Path) -> None:
+    for k in range(99):
+        run.engine.register(TEXT.replace(":p ?n", f":p{k % 3} ?n . FILTER(?n > {k})"), name=f"q{k}")
+    opened.locator("#told", has_text="100 queries").wait_for()
+    opened.screenshot(path=tmp_path / "many.png", full_page=True)
+    heights = opened.locator("#graph").evaluate("g => [g.viewBox.baseVal.height, g.clientHeight]")
+    assert heights[0] < 3000
+    opened.locator("#queries button", has_text="q42").click()
+    lit = opened.locator(".node.query:not(.dim)")
+    assert lit.count() == 1
+    lit.click()
+    assert "They use" in opened.locator("#node").inner_text()
 
 
 def test_the_layout_of_random_graphs(opened: Any) -> None:

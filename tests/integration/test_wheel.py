@@ -33,7 +33,7 @@ NEEDED = (
     "MANIFEST.in", "Makefile", "llms.txt", "src", "docs", "tests", "bench", "tools",
 )  # fmt: skip
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
+SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js", ".txt")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
 QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv --master none"
 SDIST = "import sys, setuptools.build_meta as build; build.build_sdist(sys.argv[1])"

@@ -166,6 +166,11 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
     yield from items
 
 
+def missing_files(root: Path) -> list[str]:
+    """Returns the named files that are not there. Reads no other files to their ends."""
+    return [item.name for item in _items(root, facts_of(root)) if not (root / item.name).exists()]
+
+
 def _names_index(root: Path) -> bool:
     with suppress(CheckpointError):
         return indexed_epoch(root) > 0

@@ -306,6 +306,18 @@ def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
     verify(checkpoint)
 
 
+@app.command("backup", epilog="[bold]Example[/bold]\n\nlevada backup state /backups/monday")
+def _backup(
+    checkpoint: o.CheckpointFolder, destination: o.BackupFolder, debug: o.Debug = False
+) -> None:
+    """Copy a checkpoint, also while an engine runs on it, and verify the copy. A run can start on
+    the copy; the same command brings it back to another place.
+    """
+    from levada.cli.status import backup
+
+    backup(checkpoint, destination)
+
+
 @app.command("rollback", epilog="[bold]Example[/bold]\n\nlevada rollback state")
 def _rollback(checkpoint: o.CheckpointFolder, to: To = None, debug: o.Debug = False) -> None:
     """Go back to the manifest before the last one, if its state is damaged, or open streams again

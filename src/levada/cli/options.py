@@ -469,6 +469,9 @@ CheckpointFolder = Annotated[
     Path,
     typer.Argument(metavar="CHECKPOINT", help="What a run had as --checkpoint.", parser=folder_of),
 ]
+BackupFolder = Annotated[
+    Path, typer.Argument(metavar="DESTINATION", help="A folder that is empty or missing.")
+]
 TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or NDJSON file.")]
 CaseFolder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A case, or a folder with cases below it.")

@@ -1,6 +1,6 @@
 """Reports on a checkpoint. ``levada status`` shows the results of its queries and what they wait
-for; ``levada verify`` checks its files; ``levada rollback`` returns to an earlier manifest. The
-first two work while an engine runs.
+for; ``levada verify`` checks its files; ``levada backup`` copies them; ``levada rollback`` returns
+to an earlier manifest. The first three work while an engine runs.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -56,10 +57,8 @@ def verify(checkpoint: Path) -> None:
     """Prints the result of a check of all files of a checkpoint. Exits with code 1 if files are
     damaged.
     """
-    columns = (SpinnerColumn(), BytesColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        report = store.verify(checkpoint, lambda size: bar.advance(task, size))
+    with _bytes_bar() as tell:
+        report = store.verify(checkpoint, tell)
     Console().print(show_report(report))
     for damage in report.damaged:
         print(damage.fault)
@@ -68,6 +67,24 @@ def verify(checkpoint: Path) -> None:
         print(way)
     if report.damaged:
         raise typer.Exit(1)
+
+
+def backup(checkpoint: Path, destination: Path) -> None:
+    """Copies a checkpoint, and prints what the copy has."""
+    from levada.checkpoint.backup import backup as copy
+
+    with _bytes_bar() as tell:
+        report = copy(checkpoint, destination.absolute(), tell)
+    Console().print(show_report(report))
+
+
+@contextmanager
+def _bytes_bar() -> Iterator[store.Tell]:
+    """Shows how many bytes were read."""
+    columns = (SpinnerColumn(), BytesColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda size: bar.advance(task, size)
 
 
 def rollback(checkpoint: Path, to: int | None) -> None:

@@ -133,7 +133,7 @@ WAYS = (
         "GET",
         "/queries/{query}/results",
         result_routes.results,
-        asks=("after", "limit", "format"),
+        asks=("after", "limit", "format", "link"),
         answers="results",
         heads=("Last-Event-ID",),
     ),
@@ -141,8 +141,16 @@ WAYS = (
         "GET",
         "/queries/{query}/results/{report}",
         result_routes.get_report,
-        asks=("format",),
+        asks=("format", "link"),
         answers="results",
+    ),
+    ApiRoute(
+        "POST",
+        "/queries/{query}/links",
+        result_routes.make_link,
+        asks=("seconds",),
+        gives=(201,),
+        tells=("query", "url", "expires_ms"),
     ),
     ApiRoute("GET", "/static", static_routes.list_static, tells=("static",)),
     ApiRoute("GET", "/static/{graph:path}", static_routes.get_static, answers="graph"),
@@ -199,13 +207,13 @@ WAYS = (
     ),
     ApiRoute("GET", "/openapi.json", describe_api, tells=("openapi", "paths")),
     ApiRoute("GET", "/", page.page, None, answers="text/html", strict=False),
-    ApiRoute("GET", "/page/{file}", page.part, None, answers="", strict=False),
+    ApiRoute("GET", "/page/{file:path}", page.part, None, answers="", strict=False),
 )
 
 
 SOCKETS = {
     "/events": (events_socket, ("query", "after")),
-    "/queries/{query}/results": (query_socket, ("after",)),
+    "/queries/{query}/results": (query_socket, ("after", "link")),
 }
 
 

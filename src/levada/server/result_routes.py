@@ -5,6 +5,7 @@ events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from urllib.parse import quote
 
 import msgspec
@@ -25,10 +26,11 @@ from levada.engine.status.result_archive import ArchivedReports, first_reports
 from levada.engine.status.status import read_status
 from levada.errors import CheckpointError
 from levada.plan.execution.plan import QueryPlan
-from levada.server.app_state import ServerState, off_loop, slot_of, state_of
+from levada.server.app_state import ServerState, off_loop, slot_of, state_of, token_of
 from levada.server.content_negotiation import choose_format, matches, number, wants_events, whole
 from levada.server.live.sse import FARTHEST, EventStream, parse_positions
-from levada.server.problem_json import Problem
+from levada.server.problem_json import Json, Problem
+from levada.server.security.links import LinkToken
 
 # Events whose data are statements with times, in the syntax of a stream of Levada. Each triple of
 # a CONSTRUCT is a line of N-Triples with the report's time before its dot.
@@ -68,6 +70,7 @@ def statements(block: bytes) -> bytes:
     return head + marker + "".join(lines).encode() + b"\n"
 
 
+LINK_SECONDS, MAX_LINK_SECONDS = 3600, 86_400
 FOREVER = "private, max-age=31536000, immutable"
 
 
@@ -123,6 +126,17 @@ async def get_report(request: Request) -> Response:
     raise Problem(404, f"{query.name} has no report at {report}.", hint=hint)
 
 
+async def make_link(request: Request) -> Response:
+    """Makes a link: a URL that reads the results of one query without a token, for some time."""
+    query, links = plan_of_query(request), request.app.state.door.links
+    seconds = number(request, "seconds", 1, MAX_LINK_SECONDS) or LINK_SECONDS
+    make = partial(links.make, query.name, query.since, seconds, token_of(request))
+    link, last_second = await off_loop(make)
+    url = f"/queries/{quote(query.name)}/results?link={link}"
+    said = {"query": query.name, "url": url, "expires_ms": 1000 * last_second}
+    return Json(said, 201, headers={"Cache-Control": "no-store"})
+
+
 async def events(request: Request) -> EventStream:
     """Streams the reports of several queries on one connection."""
     server, names = state_of(request), names_of(request)
@@ -143,8 +157,10 @@ def names_of(request: HTTPConnection) -> list[str]:
 def plan_of_query(request: HTTPConnection) -> QueryPlan:
     """Returns the query that the path names. Raises ``Problem`` 404, 409 if it is suspended."""
     server, name = state_of(request), request.path_params["query"]
-    now = server.facts.now()
+    now, token = server.facts.now(), token_of(request)
     if name in now.plans:
+        if isinstance(token, LinkToken) and token.since != now.plans[name].since:
+            raise Problem(404, f"This link is for an older query of the name {name[:100]}.")
         return now.plans[name]
     if name in now.texts:
         raise Problem(409, f"The query {name} is suspended.", hint=now.texts[name].suspended)
@@ -188,7 +204,9 @@ async def _behind(
     if last is not None:
         headers["Levada-Report"] = str(last)
         if last != server.archive.last(query.name, query.since):
-            at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}"
+            link = request.query_params.get("link")
+            more = f"&link={quote(link)}" if link else ""
+            at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}{more}"
             headers["Link"] = f'<{at}>; rel="next"'
     return Response(data, headers=headers, media_type=media)
 

@@ -186,6 +186,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     parent: int
     letters: str | None = None
     max_future: int | None = None
+    origins: tuple[str, ...] = ()
 
     @staticmethod
     def from_settings(settings: Settings, descriptor: int, parent: int) -> ServerConfig:
@@ -196,8 +197,9 @@ class ServerConfig(msgspec.Struct, frozen=True):
         tokens, letters = _name(settings.tokens), _name(settings.letters)
         limits, future = settings.limits, settings.max_future
         return ServerConfig(
-            root, settings.host, settings.port, tokens, limits, descriptor, parent, letters, future
-        )
+            root, settings.host, settings.port, tokens, limits, descriptor, parent, letters, future,
+            settings.origins,
+        )  # fmt: skip
 
     @property
     def settings(self) -> Settings:
@@ -205,7 +207,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
         tokens, letters = _path(self.tokens), _path(self.letters)
         return Settings(
             Path(self.root), self.host, self.port, tokens=tokens, limits=self.limits,
-            letters=letters, max_future=self.max_future,
+            letters=letters, max_future=self.max_future, origins=self.origins,
         )  # fmt: skip
 
 

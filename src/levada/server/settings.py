@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -60,12 +61,15 @@ class Limits:
         )
 
 
+_ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]+)?")
+
+
 @frozen
 class Settings:
     """The settings of a server. ``read_only``: it sends no requests to the engine. ``tokens``: the
     file of their hashes; None lets everybody on this machine do everything. ``letters``: the folder
     of late elements and dead letters; None for the checkpoint. ``max_future``: the limit of streams
-    that clients make without one, ms.
+    that clients make without one, ms. ``origins``: those whose pages may read results, or ``*``.
     """
 
     root: Path
@@ -76,6 +80,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     letters: Path | None = None
     max_future: int | None = None
+    origins: tuple[str, ...] = ()
 
     @property
     def loopback(self) -> bool:
@@ -84,9 +89,16 @@ class Settings:
 
     def check(self) -> None:
         """Raises ``UsageError`` if a server cannot start with these settings: as ``check_exposure``
-        does, and for a fault in the file of tokens.
+        does, and for a fault in the file of tokens or in an origin.
         """
         self.check_exposure()
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise UsageError(
+                    f"--allow-origin is an origin or *, not {origin}.",
+                    hint="A browser sends it as https://HOST or https://HOST:PORT, without a path, "
+                    "in lower case.",
+                )
         if self.tokens is not None:
             read_tokens(self.tokens)
 

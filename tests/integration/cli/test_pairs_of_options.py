@@ -49,6 +49,7 @@ SERVE = {
     "--empty-reports": "", "--entailment": "rdfs", "--epoch": "0", "--epoch-rows": "5",
     "--format": "csv", "--limits": "reports=100", "--max-future": "1h",
     "--max-rows": "100k", "--partitions": "2", "--report": "periodic:1s", "--t0": "0",
+    "--allow-origin": "https://a.org",
 }  # fmt: skip
 INPUTS = {
     "--app", "--context", "--debug", "--dialect",

@@ -16,7 +16,7 @@ GROUPS = {
     "Talk to a running engine": (
         "status", "ps", "add", "drop", "add-stream", "drop-stream", "tail", "results",
     ),
-    "Operate": ("verify", "rollback", "token", "warm", "help", "version"),
+    "Operate": ("verify", "backup", "rollback", "token", "warm", "help", "version"),
     "Place operators on machines": ("place", "graph", "machine"),
 }  # fmt: skip
 HELP_NAMES = ["-h", "--help"]

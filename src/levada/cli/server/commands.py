@@ -39,6 +39,14 @@ ReadOnly = Annotated[
         rich_help_panel=_SERVER,
     ),
 ]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ORIGIN",
+        help="Whose web pages may read results and events: https://HOST[:PORT], or *; repeatable.",
+        rich_help_panel=_SERVER,
+    ),
+]
 Roles = Annotated[
     str, typer.Option(metavar="ROLE[,ROLE]", help="Some of read, push, register, admin.")
 ]
@@ -69,6 +77,7 @@ def _serve(
     read_only: ReadOnly = None,
     listen: Listen = "127.0.0.1:8790",
     tokens: TokensFile = None,
+    allow_origin: AllowOrigin = None,
     keep: o.KeepResults = None,
     out: o.Out = None,
     result_format: o.ResultFormat = None,
@@ -118,12 +127,13 @@ def _serve(
             "accept_changes": accept_changes,
             "progress": progress,
         }
-        serve_only(read_only, listen, tokens, beside=_names(arguments, {**options, **more}))
+        beside = _names(arguments, {**options, **more})
+        serve_only(read_only, listen, tokens, origins=allow_origin or (), beside=beside)
         return
     app = assemble(replace(arguments, options={**arguments.options, **options}))
     wish = Wish(
         listen, tokens, keep or "1h,1GB", overwrite=overwrite, progress=progress,
-        accept_changes=accept_changes,
+        accept_changes=accept_changes, origins=tuple(allow_origin or ()),
     )  # fmt: skip
     if code := serve(app, wish):
         raise typer.Exit(code)

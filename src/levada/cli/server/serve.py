@@ -33,7 +33,7 @@ NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
 @frozen
 class Wish:
     """The options of the server. ``keep``: how long results stay. ``accept_changes``: as in
-    ``Mode``.
+    ``Mode``. ``origins``: as in ``Settings``.
     """
 
     listen: str
@@ -42,13 +42,19 @@ class Wish:
     overwrite: bool = False
     progress: bool | None = None
     accept_changes: bool = False
+    origins: tuple[str, ...] = ()
 
 
 def serve_only(
-    checkpoint: Path, listen: str, tokens: Path | None, *, beside: Sequence[str] = ()
+    checkpoint: Path,
+    listen: str,
+    tokens: Path | None,
+    *,
+    origins: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> None:
-    """Serves a checkpoint until a signal arrives. ``beside``: options that this mode does not have.
-    Raises ``UsageError``, ``CheckpointError``.
+    """Serves a checkpoint until a signal arrives. ``origins``: as in ``Settings``. ``beside``:
+    options that this mode does not have. Raises ``UsageError``, ``CheckpointError``.
     """
     if beside:
         raise UsageError(
@@ -58,6 +64,7 @@ def serve_only(
         )
     tokens = None if tokens is None else tokens.absolute()
     settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
+    settings = replace(settings, origins=tuple(origins))
     # imported here: they take half a second
     from levada.core.checkpoint_files import facts_of
     from levada.server.run_server import bind_socket, serve, shown_address
@@ -82,7 +89,7 @@ def serve(app: App, wish: Wish) -> int:
             hint="Say --checkpoint DIR.",
         )
     settings = _settings(Path(app.options.checkpoint), wish.listen, wish.tokens)
-    settings = replace(settings, max_future=app.options.max_future)
+    settings = replace(settings, max_future=app.options.max_future, origins=wish.origins)
     settings.check()
     app.check_output()
     from levada.checkpoint.result_index import Keep

@@ -14,9 +14,13 @@ export function ask(path, options = {}) {
 }
 
 export async function json(path, options) {
-  const answer = await ask(path, options);
-  if (answer.status === 401) at("who").hidden = false;
+  const mine = token, answer = await ask(path, options);
   const said = await answer.json().catch(() => ({ detail: answer.statusText }));
+  if (answer.status === 401 && mine === token) {
+    document.body.classList.add("locked");
+    at("who").hidden = false;
+    say(at("who-told"), token ? said.detail : "This server asks for a token.");
+  }
   if (!answer.ok) throw Object.assign(new Error(said.detail || "It failed."), { said, status: answer.status });
   return { said, answer };
 }

@@ -1,16 +1,42 @@
 // Results of a query as they come, by events: with fetch, since EventSource can set no header.
-import { ask, at, element, time } from "./base.js";
+import { ask, at, countText, element, say, time } from "./base.js";
 
-const MOST_ROWS = 500;
-let reading = null;
+const MOST_ROWS = 500, ALL = "after=-4611686018427387904";
+let reading = null, followed = "", waiting = null;  // the rows that came while it is paused
 
-export function stop() { if (reading) reading.abort(); }
+export function stop() {
+  if (reading) reading.abort();
+  for (const id of ["head", "rows"]) at(id).replaceChildren();
+  for (const id of ["pause", "save"]) at(id).disabled = true;
+  for (const id of ["of", "why"]) at(id).textContent = "";
+}
+
+// Says why there are no rows, where they would be.
+export function why(reason) { say(at("why"), at("rows").children.length ? "" : reason); }
+
+at("pause").addEventListener("click", () => {
+  const rows = waiting;
+  waiting = rows ? null : [];
+  at("pause").setAttribute("aria-pressed", String(waiting !== null));
+  at("pause").textContent = waiting ? "Go on" : "Pause";
+  for (const put of rows || []) put();
+});
+
+at("save").addEventListener("click", async () => {
+  const answer = await ask(`/queries/${encodeURIComponent(followed)}/results?${ALL}&format=csv`), link = at("saved");
+  if (!answer.ok) return why((await answer.json()).detail);
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = `${followed}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+});
 
 export async function follow(name) {
   stop();
   const mine = reading = new AbortController();
-  at("head").replaceChildren();
-  at("rows").replaceChildren();
+  followed = name;
+  for (const id of ["pause", "save"]) at(id).disabled = false;
+  if (waiting) waiting = [];
   at("of").textContent = `of ${name}`;
   at("live").className = "";
   at("live").textContent = "Not live yet.";
@@ -67,6 +93,11 @@ async function* events(body) {
 }
 
 function showReport(report) {
+  if (waiting) {
+    waiting.push(() => showReport(report));
+    if (waiting.length > MOST_ROWS) waiting.shift();
+    return say(at("live"), `Paused: ${countText(waiting.length, "report")} came meanwhile.`);
+  }
   const when = report.report === null ? "once" : time(report.report);
   if (report.results) {
     heads(["report", ...(report.change ? ["change"] : []), ...report.head.vars]);
@@ -99,6 +130,7 @@ function row(cells, kind = "") {
   if (kind) made.className = kind;
   made.append(...cells.map((cell) => element("td", cell)));
   at("rows").prepend(made);
+  why("");
   while (at("rows").children.length > MOST_ROWS) at("rows").lastChild.remove();
 }
 

@@ -3,9 +3,9 @@
 import { ask, at, count, drawn, element, json, perSecond, rate, say, seen, short } from "./base.js";
 import { layout } from "./layout.js";
 
-const MOST = 300, MOST_TEXT = 200000, MOST_MEMBERS = 30, SIZES = { stream: 132, operator: 178, query: 150 }, H = 46,
+const MOST = 300, MOST_ALONE = 30, MOST_TEXT = 200000, MOST_MEMBERS = 30, SIZES = { stream: 132, operator: 178, query: 150 }, H = 46,
   NOTHING = "There is nothing to draw yet: a query makes it.";
-let shown = "", drawing = false, again = 0, nodes = new Map(), lines = [], lit = null, zoom = 0, size = [0, 0], hidden = new Set();
+let shown = "", drawing = false, again = 0, nodes = new Map(), lines = [], lit = null, zoom = 0, size = [0, 0], hidden = new Set(), groups = new Map();
 
 const every = () => [...nodes.values()];
 const many = (n, one, more) => `${count(n)} ${n === 1 ? one : more}`;
@@ -56,7 +56,7 @@ function draw(said) {
   at("graph").setAttribute("viewBox", `-4 -4 ${size[0]} ${size[1]}`);
   at("graph").replaceChildren(...lines.map((l) => l.path), ...boxes);
   resize(0);
-  light(nodes.has(lit) || hidden.has(lit) ? lit : null);
+  light(nodes.has(lit) || hidden.has(lit) || groups.has(lit?.slice(2)) ? lit : null);
 }
 
 function parts_of(said) {
@@ -74,12 +74,25 @@ function parts_of(said) {
     }
   }
   for (const e of said.edges) join(`o ${e.producer}`, `o ${e.consumer}`, e);
-  hidden = new Set(made.size + said.queries.length > MOST ? said.queries.map((q) => `q ${q.name}`) : []);
-  for (const q of hidden.size ? [] : said.queries) {
-    made.set(`q ${q.name}`, { id: `q ${q.name}`, kind: "query", name: q.name, detail: "query", users: [q.name] });
-    join(`o ${q.node}`, `q ${q.name}`);
+  const ends = ended(said.queries);
+  hidden = new Set(made.size + ends.length > MOST ? said.queries.map((q) => `q ${q.name}`) : []);
+  groups = new Map(hidden.size ? [] : ends.flatMap(({ id, users }) => users.map((name) => [name, id])));
+  for (const { node, ...end } of hidden.size ? [] : ends) {
+    made.set(end.id, end);
+    join(`o ${node}`, end.id);
   }
   return { made: [...made.values()], edges: [...edges.values()] };
+}
+
+// A node for each query; of many queries one for all that read the same operator.
+function ended(queries) {
+  const by = new Map();
+  for (const q of queries) {
+    const id = queries.length > MOST_ALONE ? `g ${q.node}` : `q ${q.name}`;
+    by.set(id, { id, node: q.node, users: [...(by.get(id)?.users || []), q.name] });
+  }
+  return [...by.values()].map((end) => ({ ...end, kind: "query", detail: end.users.length > 1 ? end.users.join(", ") : "query",
+    name: end.users.length > 1 ? `${count(end.users.length)} queries` : end.users[0] }));
 }
 
 function detail(n) {
@@ -139,10 +152,11 @@ function key(event, n) {
 // Lights a node and all of the queries that it has: of a query what it uses.
 export function light(id) {
   lit = id;
-  const n = nodes.get(id) || (id && { kind: "query", name: id.slice(2), users: [id.slice(2)] });
+  const name = id?.slice(2), one = id?.startsWith("q ");
+  const n = nodes.get(id) || (one && { kind: "query", name, users: [name] });
   const queries = new Set(n ? n.users : []), whole = n && n.kind === "query";
   for (const o of nodes.values()) {
-    const on = !n || o === n || (whole ? o.users.includes(n.name) : o.kind === "query" && queries.has(o.name)) || (!whole && near(n, o));
+    const on = !n || o === n || ((whole || o.kind === "query") && o.users.some((name) => queries.has(name))) || (!whole && near(n, o));
     o.g.classList.toggle("dim", !on);
     o.g.setAttribute("aria-pressed", String(o === n));
     o.on = on;
@@ -155,7 +169,7 @@ export function light(id) {
   tell(n);
 }
 
-export function lightQuery(name) { light(nodes.has(`q ${name}`) || hidden.has(`q ${name}`) ? `q ${name}` : null); }
+export function lightQuery(name) { light(groups.has(name) || hidden.has(`q ${name}`) ? `q ${name}` : null); }
 
 // Whether a node lies on a way through the one that is lit.
 function near(n, o) {
@@ -176,8 +190,10 @@ function tell(n) {
   into.append(element("h3", n.name));
   if (n.kind === "stream") return into.append(element("p", `A stream of ${many(n.users.length, "query", "queries")}.`));
   if (n.kind === "query") {
-    const own = every().filter((o) => o.node && o.users.includes(n.name));
-    return into.append(element("p", `It uses ${own.length} operators; shared with others: ${own.filter((o) => o.users.length > 1).length}.`));
+    const own = every().filter((o) => o.node && o.users.some((name) => n.users.includes(name)));
+    const shared = own.filter((o) => o.users.some((name) => !n.users.includes(name))).length;
+    into.append(element("p", `${n.users.length > 1 ? "They use" : "It uses"} ${own.length} operators; shared with others: ${shared}.`));
+    return into.append(element("p", n.users.length > 1 ? short(n.users.join(", "), 3000) : ""));
   }
   into.append(element("p", `Stage ${n.node.stage}${n.node.flags.length ? `, ${n.node.flags.join(", ")}` : ""}; rows of ${n.node.layout || "nothing"}` +
     (n.node.inputs.length ? `; reads ${n.node.inputs.join("; ")}.` : ".")));
@@ -198,7 +214,7 @@ export function showRates(streams, queries) {
   for (const n of nodes.values()) {
     let known = null;
     if (n.kind === "stream" && streams[n.name]) known = streams[n.name].elements;
-    else if (n.kind === "query" && results.has(n.name)) known = results.get(n.name);
+    else if (n.kind === "query") known = n.users.reduce((sum, name) => sum + (results.get(name) || 0), 0);
     else if (n.node) {
       const found = n.node.reads.map((r) => r.text ? matched.get(`${r.stream}\n${r.text}`) : streams[r.stream]?.elements);
       if (found.length && found.every((c) => typeof c === "number")) known = found.reduce((a, b) => a + b, 0);

@@ -1,9 +1,9 @@
 """The guard before every request: it checks host, origin and token, and bounds size and time.
 
-- On loopback ``Host`` must be a loopback name, against DNS rebinding. A foreign ``Origin`` is
-  refused everywhere, and so is a cross-site ``Sec-Fetch-Site``, since requests for images have no
-  ``Origin``.
-- With tokens the header ``Authorization: Bearer`` must have one; tokens elsewhere are ignored. The
+- Without tokens ``Host`` must be a loopback name, against DNS rebinding. A foreign ``Origin`` is
+  refused, except an allowed one that reads results. So is a cross-site ``Sec-Fetch-Site``, since
+  requests for images have no ``Origin``.
+- With tokens the header ``Authorization: Bearer`` must have one, or the URL a link (``links``). The
   page and the probes of health need none.
 - Bodies are counted as they arrive, within a time. Packed bodies are refused.
 - Large answers count until they are sent, in pieces, so slow readers hold memory briefly; many of
@@ -17,15 +17,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from urllib.parse import parse_qs
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from levada.server.problem_json import Problem
 from levada.server.security.bounded_http import EVENTS
+from levada.server.security.links import Links
 from levada.server.security.tokens import EVERYBODY, NOBODY, Token, TokenFile
 from levada.server.settings import Settings, is_loopback
 
@@ -118,6 +121,16 @@ PROBES = ("/health", "/health/live", "/health/ready")
 """Paths that answer without a token, for balancers and Kubernetes."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]*)?", re.ASCII)
 _ONCE = ("host", "origin", "authorization", "content-length", "content-encoding")
+_SHARED = re.compile(r"/events|/queries/[^/]+/results(/[^/]+)?")
+"""Paths that pages of allowed origins may read
+(https://fetch.spec.whatwg.org/#http-cors-protocol).
+"""
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET",
+    "Access-Control-Allow-Headers": "Authorization, If-None-Match, Last-Event-ID",
+    "Access-Control-Max-Age": "600",
+}
+_EXPOSED = b"ETag, Levada-Gap, Levada-Report, Link, Retry-After"
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -133,6 +146,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenFile) -> None:
         self._app, self._settings, self.tokens = app, settings, tokens
+        self.links = Links(settings.root, tokens, read_only=settings.read_only)
         self.counts: Counter[int] = Counter()
         self.open: Counter[str] = Counter()
         self.held = MemoryBudget(settings.limits.bodies, "Bodies", "taken")
@@ -146,6 +160,7 @@ class RequestGuard:
         body = Body(scope, receive, self._settings, self.held)
         answer = Answer(scope, send, self.unsent)
         begun = False
+        cross_origin: list[tuple[bytes, bytes]] = []
 
         async def count_bytes(message: Message) -> None:
             nonlocal begun
@@ -153,7 +168,9 @@ class RequestGuard:
                 answer.begin(message["headers"])
                 begun = True
                 self.counts[message["status"]] += 1
-                message["headers"] = _with_default_headers(message["headers"], close=body.unread)
+                sent = [*message["headers"], *cross_origin]
+                sent = _with_default_headers(sent, close=body.unread)
+                message = {**message, "headers": sent}  # event streams share theirs
             elif message["type"] == "websocket.accept":
                 begun = True
                 self.counts[101] += 1
@@ -161,11 +178,12 @@ class RequestGuard:
 
         try:
             headers = _headers(scope)
-            self._check_place(headers, scope["path"])
-            is_anonymous = scope["path"] in PROBES and "authorization" not in headers
-            is_open = is_anonymous and self.tokens.requires_tokens
-            token = NOBODY if is_open or _is_open(scope["path"]) else self._token(headers)
-            scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
+            cross_origin += self._check_place(headers, scope)
+            if cross_origin and scope.get("method") == "OPTIONS":
+                await Response(None, 204, _PREFLIGHT)(scope, receive, count_bytes)
+                return
+            token, scope["holds"] = self._token(headers, scope)
+            scope["token"] = token
             body.limits = self._settings.limits.limits_of_token(token)
             body.check(headers)
             with self._count_connection(token):
@@ -200,24 +218,50 @@ class RequestGuard:
         finally:
             self.open[token.name] -= 1
 
-    def _check_place(self, headers: dict[str, str], path: str) -> None:
-        host = _name(headers.get("host", ""))
+    def _check_place(self, headers: dict[str, str], scope: Scope) -> list[tuple[bytes, bytes]]:
+        """Checks host and origin. Returns the headers that let a page of another origin read the
+        answer. Raises ``Problem`` 403, 421.
+        """
+        path, host = scope["path"], _name(headers.get("host", ""))
         if not _HOST.fullmatch(headers.get("host", "")):
             raise Problem(421, "The header Host has no name of a host.")
-        if self._settings.loopback and not is_loopback(host):
+        is_guarded = not self._settings.loopback or self.tokens.requires_tokens
+        if not is_guarded and not is_loopback(host):
             raise Problem(421, "This server answers to the names of this machine only.")
         origin, foreign = headers.get("origin"), False
         if origin is not None:
             scheme, _, place = origin.partition("://")
             foreign = scheme not in ("http", "https") or place != headers.get("host", "")
+            if foreign and self._may_read(origin, scope):
+                allowed = b"access-control-allow-origin", origin.encode("latin-1")
+                return [allowed, (b"access-control-expose-headers", _EXPOSED), (b"vary", b"Origin")]
         elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             foreign = not _is_open(path)  # another site may link to the page
         if foreign:
-            raise Problem(403, "A page of another origin asks, which is not answered.")
+            hint = "levada serve --allow-origin ORIGIN lets its pages read results."
+            raise Problem(403, "A page of another origin asks, which is not answered.", hint=hint)
+        return []
 
-    def _token(self, headers: dict[str, str]) -> Token:
+    def _may_read(self, origin: str, scope: Scope) -> bool:
+        """Returns whether pages of another origin may send a request: to read results."""
+        is_read = scope.get("method", "GET") in ("GET", "HEAD", "OPTIONS")
+        is_allowed = bool({origin, "*"} & {*self._settings.origins})
+        return is_read and is_allowed and bool(_SHARED.fullmatch(scope["path"]))
+
+    def _token(self, headers: dict[str, str], scope: Scope) -> tuple[Token, Callable[[], bool]]:
+        """Returns the token of a request, and a function that tells whether it is still valid.
+        Raises ``Problem`` 401.
+        """
+        path = scope["path"]
+        if _is_open(path):
+            return NOBODY, lambda: True
         if not self.tokens.requires_tokens:
-            return EVERYBODY
+            return EVERYBODY, lambda: True
+        if "authorization" not in headers:
+            if path in PROBES:
+                return NOBODY, lambda: True
+            if link := parse_qs(scope["query_string"].decode("latin-1")).get("link"):
+                return self._link_token(link[0], path)
         scheme, _, presented = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not presented.strip():
             raise _token_problem("A token is asked for, in the header Authorization: Bearer TOKEN.")
@@ -227,7 +271,16 @@ class RequestGuard:
                 "This token is not known.",
                 "It may be cut short, or its line is not in the server's file of tokens any more.",
             )
-        return token
+        return token, partial(self.tokens.has, token)
+
+    def _link_token(self, link: str, path: str) -> tuple[Token, Callable[[], bool]]:
+        token = self.links.find(link, path)
+        if token is None:
+            raise _token_problem(
+                "This link is not valid here, or not any more.",
+                "POST /queries/QUERY/links makes a link, with a token that may read.",
+            )
+        return token, lambda: self.links.find(link, path) is not None
 
 
 class Body:

@@ -75,6 +75,12 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string() -> None:
     assert result.columns["k"].facet("m").tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_an_empty_last_field_behind_a_quoted_one_is_no_value(end: str) -> None:
+    text = run(f'1,1,1,1,"",{end}', "ts,k,v,b,x,s").columns["s"].text
+    assert text is not None and text.to_list() == [None]
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from levada.cli.app.app_file import App, QuerySource, load_app, read_query
-from levada.cli.argument_parsing import parse_output, parse_static, parse_stream
+from levada.cli.argument_parsing import parse_output, parse_static, parse_stream, parse_table
 from levada.cli.cql_scripts import statements
 from levada.core.event_time import parse_duration, parse_time
 from levada.core.frozen import frozen
@@ -35,6 +35,7 @@ class CommandArguments:
     dialect: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     to: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 def assemble(arguments: CommandArguments) -> App:
@@ -46,6 +47,7 @@ def assemble(arguments: CommandArguments) -> App:
     added = App(
         streams=tuple(map(parse_stream, arguments.streams)),
         static=tuple(map(parse_static, arguments.static)),
+        tables=tuple(map(parse_table, arguments.tables)),
         queries=tuple(_query(Path(path), arguments.dialect) for path in arguments.queries),
     )
     named = {stream.name for stream in added.streams}

@@ -20,6 +20,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from levada.cli.app.app_file import StaticSource, To, check_graph
 from levada.connectors.config.input_formats import RDF, word_of
@@ -27,6 +28,9 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS, parse_flag
 from levada.core.names import check_stream_name, is_iri, is_word
 from levada.errors import UsageError, near
+
+if TYPE_CHECKING:
+    from levada.connectors.config.table_config import TableConfig
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
 _STATIC = ("graph", "format", "reload")
@@ -77,6 +81,19 @@ def parse_static(text: str) -> StaticSource:
     return StaticSource(
         os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false"))
     )
+
+
+def parse_table(text: str) -> TableConfig:
+    """Parses one ``--table``. Raises ``UsageError``.
+
+    >>> parse_table("rooms=./rooms.csv,schema=k:string").schema
+    (('k', 'string'),)
+    """
+    from levada.connectors.config.table_config import TableConfig  # here: few runs have tables
+
+    name, rest = split_name(text, _exists)
+    source, options = split_options(rest)
+    return TableConfig.from_options(name, source, **options)
 
 
 def parse_output(text: str) -> tuple[str, To]:

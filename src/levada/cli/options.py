@@ -107,6 +107,17 @@ Static = Annotated[
         "changes.",
     ),
 ]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME=PATH[,key=value...]",
+        rich_help_panel=_SOURCES,
+        help="A static table, for CQL and SPARQL: CSV, NDJSON, JSON, Parquet, or "
+        "postgresql://USER@HOST/DATABASE#TABLE. It is read anew whenever it changes. Keys: schema, "
+        "format, separator, every (how often it is looked at), password.",
+    ),
+]
 Dialect = Annotated[
     Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql", "stream"] | None,
     typer.Option(

@@ -96,6 +96,8 @@ from levada.runtime.publication.publication import Publication
 from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
+    from levada.connectors.config.table_config import TableOptions
+    from levada.engine.python.table_source import TableSource
     from levada.runtime.spark.spark_session import SparkSession
 
 
@@ -289,6 +291,30 @@ class Engine:
                 self._statics.replace(part, into, format)
         if self._driver is None:
             self._registry.name_static(self._statics.files)
+        self._wake()
+
+    def table(self, name: str, source: TableSource, **options: Unpack[TableOptions]) -> None:
+        """Adds a static table, for queries in CQL and SPARQL: a file of CSV, NDJSON, JSON or
+        Parquet, ``postgresql://USER@HOST/DATABASE#TABLE``, a data frame, or a list of mappings.
+
+        A source is read again whenever it changes. While the engine runs you replace a data frame
+        by calling this again. Reports after the largest event time of that moment see the new rows.
+        Options: ``schema``, ``format``, ``separator``, ``every`` (ms, or a text), ``password``.
+        Raises ``SourceError``, ``UsageError``.
+        """
+        # imported here: most engines have no tables
+        from levada.engine.python.table_source import declare_table
+
+        self._check_running("another table")
+        if name in self._registry.streams:
+            raise UsageError(f"There is a stream {name}.", hint="Give the table another name.")
+        statics = self._statics
+        declare_table(statics, name, source, options, starts=self._driver is None)
+        if self._driver is None and statics.tables is not None:
+            self._held.callback(statics.tables.close)
+            statics.tables.letters = self._letters or self.root
+            self._registry.name_tables(statics.tables.schemas)
+            self._registry.name_static(statics.files)
         self._wake()
 
     # -- queries --

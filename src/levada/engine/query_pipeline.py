@@ -218,8 +218,9 @@ def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     relations = [name for name, facts in streams if facts.sign]
     rdf = [name for name, facts in streams if facts.schema is None]
     return translate_cql(
-        asked.text, schemas, asked.options, relations, dialect=asked.spoken, rdf=rdf
-    )
+        asked.text, schemas, asked.options, relations,
+        dialect=asked.spoken, rdf=rdf, tables=known.tables,
+    )  # fmt: skip
 
 
 def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:

@@ -5,6 +5,7 @@
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
     static:
       - {path: rooms.ttl, graph: http://example.org/rooms}
+    tables: {sensors: sensors.csv}
     queries:
       hot: {file: hot.rq, to: "kafka://127.0.0.1:9092/hot"}
       pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
@@ -63,6 +64,7 @@ from levada.plan.sharing.sharing_modes import OFFERED
 from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
+    from levada.connectors.config.table_config import TableConfig
     from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
@@ -358,6 +360,7 @@ class App:
     static: tuple[StaticSource, ...] = ()
     queries: tuple[QuerySource, ...] = ()
     options: Options = field(default_factory=Options)
+    tables: tuple[TableConfig, ...] = ()
 
     def query_options(self, query: QuerySource) -> QueryOptions:
         """Returns the options of a query: those of its own entry before those of the application.
@@ -377,9 +380,11 @@ class App:
             self,
             streams=self.streams + other.streams,
             static=self.static + other.static,
+            tables=self.tables + other.tables,
             queries=self.queries + other.queries,
         )
         _check_once("stream", [stream.name for stream in both.streams])
+        _check_once("table", [table.name for table in both.tables])
         _check_once("query", [query.name for query in both.queries])
         return both
 
@@ -404,12 +409,15 @@ def _check_once(kind: str, names: list[str]) -> None:
         seen.add(name)
 
 
+_SECTIONS = ("functions", "streams", "static", "tables", "queries", "options")
+
+
 def load_app(path: Path) -> App:
     """Reads an app file. Raises ``UsageError``."""
     from levada.connectors.config.yaml_file import read_yaml  # here: only app files need it
 
     document = read_yaml(path, "app file")
-    sections = mapping_at(document, "", ("functions", "streams", "static", "queries", "options"))
+    sections = mapping_at(document, "", _SECTIONS)
     base = path.parent
     functions = list_at(sections.get("functions"), "functions")
     wanted = [text_at(place, f"functions[{i}]") for i, place in enumerate(functions)]
@@ -421,6 +429,10 @@ def load_app(path: Path) -> App:
         static=tuple(
             _static(base, i, value)
             for i, value in enumerate(list_at(sections.get("static"), "static"))
+        ),
+        tables=tuple(
+            _table(base, name, value)
+            for name, value in mapping_at(sections.get("tables"), "tables").items()
         ),
         queries=tuple(q for name, value in queries.items() for q in _queries(base, name, value)),
         options=_options(base, sections.get("options")),
@@ -450,6 +462,23 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     options = mapping_at(value, place, ("path", *_STATIC_VALUES))
     path = _path(base, place, read_required(options, "path", place))
     return StaticSource(path, **_values(options, place, _STATIC_VALUES))
+
+
+def _table(base: Path, name: str, value: Any) -> TableConfig:
+    from levada.connectors.config.table_config import (  # here: few files have tables
+        TABLE_OPTIONS,
+        TableConfig,
+    )
+
+    place = join_place("tables", name)
+    options = {"path": value} if isinstance(value, str) else value
+    said = mapping_at(options, place, ("path", *TABLE_OPTIONS))
+    source = read_required(said, "path", place)
+    if "://" not in str(source):
+        source = _path(base, join_place(place, "path"), source)
+    values = {key: option for key, option in said.items() if key != "path"}
+    table = with_place(place, lambda: TableConfig.from_options(name, source, **values))
+    return cast("TableConfig", table)
 
 
 def check_graph(text: str) -> str:

@@ -21,12 +21,12 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import polars as pl
 
+from levada.connectors.config.postgres_url import check_url, first_line, library, quote_name
 from levada.connectors.config.secret_reference import password_at, password_place
 from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
@@ -97,13 +97,11 @@ def _plain(texts: pl.Series) -> pl.Series:
     return values.str.replace_all("\0", "\N{REPLACEMENT CHARACTER}", literal=True)
 
 
-SCHEMES = ("postgresql://", "postgres://")
 OUTPUTS = "levada_outputs"
 _MAKING = 0x6C6576616461  # the advisory lock for the creation of tables
 ANSWER = 10  # s until a server must accept a connection
 SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s of silence after which a connection is closed
 _PLAIN = ("report", "change")
-_SECRETS = ("password", "sslpassword")  # libpq's words
 _COMES_AGAIN = (
     "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
 )  # fmt: skip
@@ -140,7 +138,7 @@ class PostgresTarget:
     ) -> PostgresTarget:
         """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
-        _check_url(who, url)
+        check_url(who, url)
         shape = str(options.get("as") or "changes")
         key = keys_of(options.get("key"))
         skips = skips_of(who, options)
@@ -271,20 +269,20 @@ class PostgresTarget:
         self._make(piece.query.variables, self.key)
         before = self._before
         if before is not None and before.since not in (0, piece.query.since):
-            self._run(f"DELETE FROM {_quote(self.table)}")
+            self._run(f"DELETE FROM {quote_name(self.table)}")
         change = change_of(piece.query.variables, self.key, piece.batch)
-        same = " AND ".join(f"t.{_quote((k,))} = s.{_quote((k,))}" for k in self.key)
+        same = " AND ".join(f"t.{quote_name((k,))} = s.{quote_name((k,))}" for k in self.key)
         for step in change:
             if step.rows.height:
                 self._step(step, same)
 
     def _step(self, step: Change, same: str) -> None:
         """Deletes, changes, or inserts rows, through a table of this transaction."""
-        table, columns = _quote(self.table), step.rows.columns
+        table, columns = quote_name(self.table), step.rows.columns
         if step.kind == "come":
             self._copy(self.table, columns, csv_of(step.rows))
             return
-        listed = ", ".join(_quote((c,)) for c in columns)
+        listed = ", ".join(quote_name((c,)) for c in columns)
         staged = f"levada_{step.kind}"
         if staged not in self._staged:  # once a connection, since each table adds to the catalogues
             text = f"SELECT {listed} FROM {table} LIMIT 0"
@@ -295,7 +293,7 @@ class PostgresTarget:
             done = self._run(f"DELETE FROM {table} t USING {staged} s WHERE {same}")
         else:
             others = [c for c in columns if c not in self.key] or [self.key[0]]
-            sets = ", ".join(f"{_quote((c,))} = s.{_quote((c,))}" for c in others)
+            sets = ", ".join(f"{quote_name((c,))} = s.{quote_name((c,))}" for c in others)
             done = self._run(f"UPDATE {table} t SET {sets} FROM {staged} s WHERE {same}")
         if done.rowcount != step.rows.height:
             raise SinkError(
@@ -312,7 +310,7 @@ class PostgresTarget:
     def _is_there(self, table: tuple[str, ...]) -> bool:
         # FROM: a session sees the tables of others only after it opens one itself
         there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
-        row = self._run(there, _quote(table)).fetchone()
+        row = self._run(there, quote_name(table)).fetchone()
         return bool(row[0])
 
     def _lacks(self, table: tuple[str, ...]) -> bool:
@@ -330,10 +328,10 @@ class PostgresTarget:
             return
         if self._lacks(self.table):
             kinds = {"report": "bigint", "change": "smallint"} if not key else {}
-            made = [f"{_quote((c,))} {kinds.get(c, 'text')}" for c in columns]
-            listed = ", ".join(_quote((k,)) for k in key)
+            made = [f"{quote_name((c,))} {kinds.get(c, 'text')}" for c in columns]
+            listed = ", ".join(quote_name((k,)) for k in key)
             made += [f"PRIMARY KEY ({listed})"] if key else []
-            self._run(f"CREATE TABLE {_quote(self.table)} ({', '.join(made)})")
+            self._run(f"CREATE TABLE {quote_name(self.table)} ({', '.join(made)})")
         elif key:
             self._check_key(key)
         self._columns = columns
@@ -343,7 +341,7 @@ class PostgresTarget:
             "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = "
             "i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = to_regclass(%s) AND "
             "i.indisunique GROUP BY i.indexrelid",
-            _quote(self.table),
+            quote_name(self.table),
         ).fetchall()
         if not any(set(names) == set(key) for (names,) in indexes):
             raise SinkError(
@@ -352,8 +350,8 @@ class PostgresTarget:
             )
 
     def _copy(self, table: tuple[str, ...], columns: list[str], data: bytes) -> None:
-        listed = ", ".join(_quote((c,)) for c in columns)
-        text = f"COPY {_quote(table)} ({listed}) FROM STDIN (FORMAT csv)"
+        listed = ", ".join(quote_name((c,)) for c in columns)
+        text = f"COPY {quote_name(table)} ({listed}) FROM STDIN (FORMAT csv)"
         with self._connection.cursor() as cursor, cursor.copy(text) as copy:
             copy.write(data)
 
@@ -377,24 +375,12 @@ class PostgresTarget:
             self._columns = ()  # the transaction that created the table was rolled back
             if isinstance(error, TimeoutError):
                 self._silence = min(2 * self._silence, LONGEST_SILENCE)
-            why = _line(error)
+            why = first_line(error)
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
             away = isinstance(error, library().OperationalError) and _comes_again(error)
             if self._begun or away:  # data must not end the engine
                 raise TargetAwayError(text) from None
             raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
-
-
-def library() -> ModuleType:
-    """Imports psycopg. Raises a ``SinkError`` that explains how to install it."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise SinkError(
-            "PostgreSQL needs the package psycopg.", hint="Say pip install 'levada[postgres]'."
-        ) from error
-    module: ModuleType = psycopg
-    return module
 
 
 def _with_timeout(psycopg: Any, silence: float) -> Any:
@@ -432,43 +418,8 @@ def _comes_again(error: Any) -> bool:
     return "FATAL" not in text or any(word in text for word in _COMES_AGAIN)
 
 
-def _line(error: Any) -> str:
-    """Returns PostgreSQL's message, in a line without a dot."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
-
-
-def _quote(name: tuple[str, ...]) -> str:
-    """Quotes a name, with its schema if it has one, for SQL.
-
-    >>> _quote(("public", 'a"b'))
-    '"public"."a""b"'
-    """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
-
-
 def _place(who: str, value: Any) -> str:
     try:
         return password_place(value)
     except UsageError as error:
         raise UsageError(f"{who}: {error.message}", hint=error.hint) from None
-
-
-def _check_url(who: str, url: str) -> None:
-    """Checks that a URL has no password, and a database."""
-    try:
-        parts = urlsplit(url)
-        words = dict(parse_qsl(parts.query))
-        secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
-        has_database = bool(parts.path.strip("/")) or "dbname" in words
-    except ValueError:
-        secret = has_database = False
-    if secret:
-        raise UsageError(
-            f"{who}: a password does not stand in a URL, where others would read it.",
-            hint="Say password=env:VARIABLE or password=file:PATH.",
-        )
-    if not has_database:
-        raise UsageError(
-            f"{who}: the URL names no database.", hint="Say postgresql://USER@HOST:PORT/DATABASE."
-        )

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from levada.connectors.config.postgres_url import SCHEMES as POSTGRES
 from levada.connectors.sinks.delta_sink import SCHEME as DELTA
 from levada.connectors.sinks.delta_sink import DeltaTarget
 from levada.connectors.sinks.kafka_sink import SCHEME as KAFKA
 from levada.connectors.sinks.kafka_sink import KafkaTarget
-from levada.connectors.sinks.postgres_sink import SCHEMES as POSTGRES
 from levada.connectors.sinks.postgres_sink import PostgresTarget
 from levada.connectors.sinks.transactional_sink import Target
 from levada.core.frozen import frozen

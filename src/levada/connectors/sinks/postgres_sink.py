@@ -2,13 +2,14 @@
 transaction.
 
     levada_outputs   output, epoch, report, since, owner: a row for each output, in the database
-    TABLE            as changes: report (ms), change (of a relation), the variables
+    TABLE            as changes: report, change (of a relation), the variables
                      as state:   the variables; the rows that a relation has now, each by its key
 
 The process that opens an output becomes its ``owner``, after the open transaction of the previous
-one. A process that is no longer the owner writes nothing. A missing table is created, with text
-columns. An existing table receives values by its columns' types. Rows are written by COPY, from
-columns. docs/decisions/0032.
+one. A process that is no longer the owner writes nothing. A missing table is created, with the
+types of ``columns=`` or of the first results: text where these have no common type. An existing
+table receives values by its columns' types; ``report`` as an instant, or in ms. Rows are written by
+COPY, from columns. docs/decisions/0032.
 
 A connection on which the server is silent for too long is closed. Each time the limit doubles,
 since a transaction may take longer than the limit.
@@ -31,6 +32,7 @@ from levada.connectors.config.secret_reference import password_at, password_plac
 from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
 from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.typed_columns import infer_values
 from levada.connectors.serialization.unwritable_results import Unwritable
 from levada.connectors.sinks.relation_changes import keys_of, net_changes, split_by_sign
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
@@ -41,6 +43,7 @@ from levada.errors import (
     TargetAwayError,
     TargetTakenError,
     UsageError,
+    near,
 )
 
 # Turns a batch into rows of a table, and the changes of a relation into changes of rows with a
@@ -102,6 +105,15 @@ _MAKING = 0x6C6576616461  # the advisory lock for the creation of tables
 ANSWER = 10  # s until a server must accept a connection
 SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s of silence after which a connection is closed
 _PLAIN = ("report", "change")
+_INSTANTS = ("timestamp with time zone", "timestamp without time zone")
+TYPES = (
+    "bigint", "boolean", "date", "double precision", "integer", "numeric", "text", "timestamp",
+    "timestamptz",
+)  # fmt: skip
+_OF_KIND = {
+    "integer": "numeric", "decimal": "numeric", "float": "double precision",
+    "double": "double precision", "boolean": "boolean", "date": "date", "dateTime": "timestamptz",
+}  # fmt: skip
 _COMES_AGAIN = (
     "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
 )  # fmt: skip
@@ -113,7 +125,7 @@ class PostgresTarget:
     rows of a state, none of changes.
     """
 
-    OPTIONS: ClassVar[tuple[str, ...]] = ("table", "as", "key", "lost", "password")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("table", "as", "key", "columns", "lost", "password")
 
     query: str
     url: str
@@ -122,11 +134,13 @@ class PostgresTarget:
     password: str
     skips: bool
     output: str
+    types: tuple[tuple[str, str], ...] = ()  # of columns of a table that is created
     interval_ms: int = 0
     _connection: Any = None
     _silence: float = 0.0  # s, for this connection
     _owner: str = ""
     _columns: tuple[str, ...] = ()  # of the table; () until it is read
+    _instants: bool = False  # whether its reports are instants
     _before: Position | None = None
     unwritable: list[Unwritable] = field(default_factory=list)  # a text represents all results
     _begun: bool = False  # whether it has worked once: later errors are temporary
@@ -154,7 +168,8 @@ class PostgresTarget:
         table = tuple(str(options.get("table") or query).split("."))
         password = _place(who, options["password"]) if options.get("password") else ""
         output = f"{owner}/{query}/{'.'.join(table)}"
-        return cls(query, url, table, key, password, skips, output)
+        types = _types(who, options.get("columns"))
+        return cls(query, url, table, key, password, skips, output, types)
 
     @property
     def name(self) -> str:
@@ -259,14 +274,17 @@ class PostgresTarget:
 
     def _append(self, piece: Piece) -> None:
         frame = rows_to_append(piece.batch)
-        self._make(tuple(frame.columns), ())
+        self._make(tuple(frame.columns), (), piece.batch)
+        if self._instants:
+            instants = pl.from_epoch("report", "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+            frame = frame.with_columns(instants)
         self._copy(self.table, frame.columns, csv_of(frame))
 
     def _change(self, piece: Piece) -> None:
         """Changes the rows of a state by their keys; deletes those of an earlier query of the
         name.
         """
-        self._make(piece.query.variables, self.key)
+        self._make(piece.query.variables, self.key, piece.batch)
         before = self._before
         if before is not None and before.since not in (0, piece.query.since):
             self._run(f"DELETE FROM {quote_name(self.table)}")
@@ -322,19 +340,30 @@ class PostgresTarget:
         self._run("SELECT pg_advisory_xact_lock(%s)", _MAKING)
         return not self._is_there(table)
 
-    def _make(self, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
+    def _make(self, columns: tuple[str, ...], key: tuple[str, ...], batch: Batch) -> None:
         """Creates the table, unless it exists; checks that a state's table has its key."""
         if self._columns == columns:
             return
         if self._lacks(self.table):
-            kinds = {"report": "bigint", "change": "smallint"} if not key else {}
+            own = {"report": "timestamptz", "change": "smallint"} if not key else {}
+            kinds = {**_inferred_types(batch), **dict(self.types), **own}
             made = [f"{quote_name((c,))} {kinds.get(c, 'text')}" for c in columns]
             listed = ", ".join(quote_name((k,)) for k in key)
             made += [f"PRIMARY KEY ({listed})"] if key else []
             self._run(f"CREATE TABLE {quote_name(self.table)} ({', '.join(made)})")
         elif key:
             self._check_key(key)
+        self._instants = not key and self._type_of("report") in _INSTANTS
         self._columns = columns
+
+    def _type_of(self, column: str) -> str:
+        """Returns the type of a column of the table, "" if there is none."""
+        row = self._run(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) "
+            "AND attname = %s AND NOT attisdropped",
+            quote_name(self.table), column,
+        ).fetchone()  # fmt: skip
+        return str(row[0]) if row else ""
 
     def _check_key(self, key: tuple[str, ...]) -> None:
         indexes = self._run(
@@ -416,6 +445,35 @@ def _comes_again(error: Any) -> bool:
     """Whether a failure to connect, or to continue, may be temporary: not a wrong password."""
     text = str(error)
     return "FATAL" not in text or any(word in text for word in _COMES_AGAIN)
+
+
+def _inferred_types(batch: Batch) -> dict[str, str]:
+    """Returns the types of columns whose values all have one. Whole numbers may have any size."""
+    types = {}
+    for name, column in batch.columns.items():
+        typed = infer_values(column.cast(pl.String))
+        dtype = typed.values.dtype
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
+            types[name] = "timestamp"
+        elif typed.kind in _OF_KIND and dtype != pl.String:
+            types[name] = _OF_KIND[typed.kind]
+    return types
+
+
+def _types(who: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Parses ``n bigint;t double precision``. Raises ``UsageError``.
+
+    >>> _types("q", "n bigint; t double precision")
+    (('n', 'bigint'), ('t', 'double precision'))
+    """
+    types = []
+    for text in filter(None, (part.strip() for part in str(value or "").split(";"))):
+        name, _, kind = text.partition(" ")
+        if kind.strip() not in TYPES:
+            message = f"{who}: columns: {text} has no type that is known."
+            raise UsageError(message, hint=near(kind.strip(), TYPES))
+        types.append((name, kind.strip()))
+    return tuple(types)
 
 
 def _place(who: str, value: Any) -> str:

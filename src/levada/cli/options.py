@@ -454,7 +454,8 @@ Times = Annotated[
     Literal["iso", "ms"] | None,
     typer.Option(
         "--times",
-        help="How reports' times are shown on standard output (default ms; with --watch iso).",
+        help="How times of reports are shown on standard output (default: iso on a terminal and "
+        "with --watch, else ms).",
         rich_help_panel=_RESULTS,
     ),
 ]

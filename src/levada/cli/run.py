@@ -190,7 +190,7 @@ def run_with(
     the line that is already shown.
     """
     # imported here: it loads the kernels
-    from levada.connectors.sinks.stdout_sink import StdoutSink
+    from levada.connectors.sinks.stdout_sink import StdoutSink, shows_iso
 
     console = console or Console(stderr=True)
     delivered = bool(app.queries) and all(query.to for query in app.queries)
@@ -199,8 +199,9 @@ def run_with(
     shared = to_stdout and sys.stdout.isatty()
     make = partial(choose, console, mode.progress, time.monotonic, shared=shared, ends=mode.once)
     show = make() if waiting is None else After(console, waiting, make)
-    form, iso = Format(app.options.format), mode.times == "iso"
-    stdout = StdoutSink(form, sys.stdout.buffer, iso=iso) if to_stdout else None
+    form, stdout = Format(app.options.format), None
+    if to_stdout:
+        stdout = StdoutSink(form, sys.stdout.buffer, iso=shows_iso(mode.times, form))
     try:
         summary = run_app(
             app,

@@ -18,6 +18,7 @@ import msgspec
 from starlette.requests import Request
 
 from levada.connectors.sinks.dead_letter_files import Letter
+from levada.core.event_time import instant
 from levada.engine.status.status import read_status
 from levada.engine.status.summary import StreamCounts
 from levada.errors import CheckpointError
@@ -146,10 +147,13 @@ def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
         yield _letter_fields({"source": path.name, "reason": rest}, kind, epoch)
 
 
+def _shown_time(ms: object) -> str:
+    return instant(ms) if isinstance(ms, int) else str(ms)
+
+
 def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
-    reason = letter.get("reason") or (
-        f"Its time {letter.get('ts')} is below the watermark {letter.get('watermark')}."
-    )
+    ts, watermark = (_shown_time(letter.get(name)) for name in ("ts", "watermark"))
+    reason = letter.get("reason") or f"Its time {ts} is below the watermark {watermark}."
     text = str(letter.get("text") or "")
     return {
         "kind": kind,

@@ -46,8 +46,8 @@ def declare_table(
 def table_frame(name: str, rows: Any) -> pl.DataFrame:
     """Returns rows as a data frame of numbers, booleans and texts.
 
-    >>> table_frame("d", [{"k": "a", "n": 1}]).schema
-    Schema({'k': String, 'n': Int64})
+    >>> table_frame("d", [{"k": "a", "n": 1}]).dtypes
+    [String, Int64]
     """
     try:
         frame = frame_of(rows) if isinstance(rows, ArrowFrame) else pl.DataFrame(rows)

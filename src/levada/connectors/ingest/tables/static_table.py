@@ -84,7 +84,7 @@ def triples_of(table: pl.DataFrame, config: TableConfig) -> bytes:
     """Returns the rows of a table, whose columns have the types of its schema, as N-Triples.
 
     >>> config = TableConfig.from_options("d", "d.csv", schema="k:string")
-    >>> triples_of(pl.DataFrame({"k": ["a"]}), config).decode().splitlines()[0][-24:]
+    >>> triples_of(pl.DataFrame({"k": ["a"]}), config).decode().splitlines()[0][-23:]
     ' <urn:levada:table:d> .'
     """
     if not table.height:

@@ -34,7 +34,7 @@ from levada.checkpoint.object_store.store_url import locate_checkpoint
 from levada.checkpoint.result_index import Keep
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.config.stream_options import StreamOptions
+from levada.connectors.config.stream_options import StreamOptions, TableOptions
 from levada.connectors.ingest.parse.json_ld_contexts import declare_contexts
 from levada.connectors.sinks import Sink
 from levada.connectors.sources.file_listing import check_regular
@@ -70,7 +70,7 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.static_source import StaticSource, static_sources
+from levada.engine.python.static_source import StaticSource, TableSource, static_sources
 from levada.engine.query import PublishSignal, Query, Report, name_and_lifetime, set_or_later
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
@@ -96,8 +96,6 @@ from levada.runtime.publication.publication import Publication
 from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
-    from levada.connectors.config.table_config import TableOptions
-    from levada.engine.python.table_source import TableSource
     from levada.runtime.spark.spark_session import SparkSession
 
 

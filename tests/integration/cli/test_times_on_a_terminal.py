@@ -1,4 +1,4 @@
-"""Times of results: ISO where people read them, milliseconds in pipes, and what ``--times`` says."""
+"""Times of results: ISO where people read them, milliseconds in pipes, or as ``--times`` says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ import pytest
 from support.polling import PATIENCE
 
 QUERY = "Rstream(Select k From S [Now])"
-RUN = "run q.cql --stream S=s.csv,schema=k:integer --once --no-progress --format csv".split()
+RUN = [
+    "run",
+    "q.cql",
+    "--stream",
+    "S=s.csv,schema=k:integer",
+    "--once",
+    "--no-progress",
+    "--format",
+    "csv",
+]
 ISO, MS = "1970-01-01T00:00:01.500Z,7", "1500,7"
 
 

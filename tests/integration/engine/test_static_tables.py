@@ -116,9 +116,9 @@ def test_a_killed_engine_continues_with_the_table_it_had(tmp_path: Path) -> None
     (tmp_path / "d.csv").write_text(OLD)
     first = launch(tmp_path)
     until(lambda: max(published(tmp_path), default=0) == 4000, "the first reports")
+    epoch = read_status(tmp_path / "state").epoch
     renew(tmp_path / "d.csv", NEW)
     until(lambda: read_status(tmp_path / "state").tables[0].rows == 2, "the new table")
-    epoch = read_status(tmp_path / "state").epoch
     until(lambda: read_status(tmp_path / "state").epoch > epoch, "its epoch")
     first.send_signal(signal.SIGKILL)
     first.wait()

@@ -337,7 +337,7 @@ def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     for table in app.tables:
-        engine.table(table.name, table)
+        engine.table(table.name, table.source, **table.options)
     queries = {query.name: query for query in _register(engine, app)}
     for source in app.queries:
         registered = queries.get(source.name)

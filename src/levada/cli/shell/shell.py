@@ -153,7 +153,7 @@ def _register_streams(engine: Engine, app: App, name: str) -> None:
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     for source in app.tables:
-        engine.table(source.name, source)
+        engine.table(source.name, source.source, **source.options)
     _register(engine, app, name)
 
 

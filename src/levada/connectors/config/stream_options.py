@@ -73,6 +73,16 @@ class StreamOptions(TypedDict, total=False):
     tuples: bool
 
 
+class TableOptions(TypedDict, total=False):
+    """The words of ``engine.table``; ``connectors.config.table_config`` explains them."""
+
+    schema: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    format: str
+    separator: str
+    every: int | str
+    password: str
+
+
 _ELEMENTS = ("line", "subject", "graph", "blankline", "document", "message")
 AUTO = (("auto", "auto"),)
 """The schema of a table whose columns are inferred

@@ -14,29 +14,19 @@ All durations are ms. A table is a value that is valid from birth, as ``StreamCo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable
+from typing import Any
 
 from levada.connectors.config.input_formats import JSON, TABLES, format_of, word_of
 from levada.connectors.config.postgres_url import SCHEMES, check_url
 from levada.connectors.config.secret_reference import password_place
-from levada.connectors.config.stream_options import AUTO, CONVERTERS, say_one_of
+from levada.connectors.config.stream_options import AUTO, CONVERTERS, TableOptions, say_one_of
 from levada.core.event_time import parse_duration
 from levada.core.frozen import frozen
 from levada.core.names import check_stream_name, table_graph
 from levada.errors import UsageError, near
 
 FILE_MS, DATABASE_MS = 200, 10_000
-
-
-class TableOptions(TypedDict, total=False):
-    """The options of a table, by the words of the module head."""
-
-    schema: str | Mapping[str, str]
-    format: str
-    separator: str
-    every: int | str
-    password: str
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
@@ -91,6 +81,18 @@ class TableConfig:
             raise UsageError(message, hint=say_one_of(TABLES, "format="))
         path = os.path.abspath(os.path.expanduser(place))
         return cls(name, path, **values)
+
+    @property
+    def options(self) -> TableOptions:
+        """The options that make this table, by their words."""
+        options = TableOptions(separator=self.separator, every=self.every)
+        if self.schema:
+            options["schema"] = self.schema
+        if self.password:
+            options["password"] = self.password
+        if not self.is_database:
+            options["format"] = self.format
+        return options
 
     @property
     def graph(self) -> str:

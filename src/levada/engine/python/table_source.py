@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from levada.connectors.config.table_config import TableConfig
 from levada.connectors.spool.row_batches import ArrowFrame, frame_of
+from levada.engine.python.static_source import TableSource
 from levada.errors import UsageError
 from levada.runtime.driver.static_graphs import StaticGraphs
-
-TableSource = str | os.PathLike[str] | ArrowFrame | Sequence[Mapping[str, Any]] | TableConfig
 
 
 def declare_table(
@@ -27,14 +26,12 @@ def declare_table(
     """Adds a table before the start, or replaces the rows of one. Raises ``SourceError``,
     ``UsageError``.
     """
-    if starts and isinstance(source, TableConfig):
-        statics.add_table(source)
-    elif starts and isinstance(source, (str, os.PathLike)):
+    if starts and isinstance(source, (str, os.PathLike)):
         statics.add_table(TableConfig.from_options(name, source, **options))
     elif starts:
         config = TableConfig.from_options(name, "", **options)
         statics.add_table(config, table_frame(name, source))
-    elif statics.tables is None or isinstance(source, (str, os.PathLike, TableConfig)):
+    elif statics.tables is None or isinstance(source, (str, os.PathLike)):
         raise UsageError(
             f"The table {name} cannot be named while the engine runs.",
             hint="Name it before the start: a file and a database are read again when they change.",

@@ -221,7 +221,8 @@ class Registry:
 
         asked = query.asked
         meaning = query.optimized_query if self.is_trial else query.plannable
-        return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
+        options = replace(asked.options, entailment=query.regime)
+        return Registered(asked.name, asked.text, asked.spoken, options, meaning)
 
     def _rows_of(self, batch: Sequence[QueryRequest]) -> dict[str, TemplateInstance]:
         """Returns the queries that are instances of templates; none if the search for templates

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from levada.cli.app.app_file import StaticSource, To, check_graph
 from levada.connectors.config.input_formats import RDF, word_of
+from levada.connectors.config.kafka_config import hint_of
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS, parse_flag
 from levada.core.names import check_stream_name, is_iri, is_word
@@ -58,7 +59,7 @@ def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
     path, options = split_options(rest)
     for key in options:
         if key not in OPTIONS:
-            raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, OPTIONS))
+            raise UsageError(f"The stream {name} has no option {key}.", hint=hint_of(key, OPTIONS))
     return check_stream_name(name), path, options
 
 

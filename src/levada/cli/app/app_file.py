@@ -32,7 +32,7 @@ from levada.checkpoint.object_store.store_url import Address
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.config.connector_options import is_way
 from levada.connectors.config.input_formats import PUSH, RDF, STDIN, word_of
-from levada.connectors.config.kafka_config import is_kafka
+from levada.connectors.config.kafka_config import TLS_FILES, is_kafka
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS
 from levada.connectors.serialization.result_formats import SHAPES, Format, check_stdout, meant
@@ -447,7 +447,7 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     elsewhere = path in (STDIN, PUSH) or is_way(str(path))
     path = path if elsewhere else _path(base, join_place(place, "path"), path)
     values = {key: plain_time(option) for key, option in options.items() if key != "path"}
-    for key in values.keys() & {"mapping", "ca", "cert", "key"}:
+    for key in values.keys() & {"mapping", *TLS_FILES}:
         values[key] = _path(base, join_place(place, key), values[key])
     stream = with_place(
         place, lambda: StreamConfig.from_options(check_stream_name(name), path, **values)
@@ -537,7 +537,7 @@ def _output(base: Path, value: Any, place: str) -> To:
     options = mapping_at(value, place)
     url = text_at(read_required(options, "url", place), join_place(place, "url"))
     values = {key: option for key, option in options.items() if key != "url"}
-    for key in values.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
+    for key in values.keys() & (TLS_FILES if is_kafka(url) else ()):
         values[key] = _path(base, join_place(place, key), values[key])
     return To(url, values)
 

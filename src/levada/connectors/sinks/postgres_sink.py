@@ -345,8 +345,8 @@ class PostgresTarget:
         if self._columns == columns:
             return
         if self._lacks(self.table):
-            own = {"report": "timestamptz", "change": "smallint"} if not key else {}
-            kinds = {**_inferred_types(batch), **dict(self.types), **own}
+            fixed = {"report": "timestamptz", "change": "smallint"} if not key else {}
+            kinds = {**_inferred_types(batch), **dict(self.types), **fixed}
             made = [f"{quote_name((c,))} {kinds.get(c, 'text')}" for c in columns]
             listed = ", ".join(quote_name((k,)) for k in key)
             made += [f"PRIMARY KEY ({listed})"] if key else []

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import polars as pl
 import pytest
 
+from levada.connectors.ingest.static_load_report import STATES, TableState, read_states
+from levada.core.checksummed_files import seal
 from levada.core.names import table_graph
 from levada.engine.engine import Engine
 from levada.engine.status.status import read_status
@@ -234,6 +237,28 @@ def test_a_source_that_cannot_be_read_keeps_the_last_rows(
         renew(path, "k,room\n8,yard\n")
         assert plain(next(answers).rows["n"][0]) == "1"
         assert not engine.status().tables[0].failure
+
+
+def test_a_damaged_parquet_file_keeps_the_last_rows(tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    pl.DataFrame({"k": [1, 2]}).write_parquet(path)
+    with Engine(spark=False, checkpoint=tmp_path / "state") as engine:
+        engine.table("D", path)
+        engine.register("Select k From D", dialect="cql")
+        engine.start()
+        until_engine(engine, lambda: engine.progress().epochs > 0)
+        renew(path, "PAR1 is not here")
+        until_engine(engine, lambda: "is no Parquet" in engine.status().tables[0].failure)
+        whole = path.with_suffix(".whole")
+        pl.DataFrame({"k": [1, 2, 3]}).write_parquet(whole)
+        os.replace(whole, path)
+        until_engine(engine, lambda: engine.status().tables[0].rows == 3)
+
+
+def test_a_state_that_names_another_file_is_ignored(tmp_path: Path) -> None:
+    state = TableState("D", "d.csv", (("k", "integer"),), "../levada.json", 1)
+    (tmp_path / STATES).write_bytes(seal(msgspec.json.encode([state])))
+    assert read_states(tmp_path) == []
 
 
 @pytest.mark.parametrize(

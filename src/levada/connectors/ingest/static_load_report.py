@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ class Loaded(msgspec.Struct, array_like=True):
 
 
 STATES = "static-tables.json"
+_COPY = re.compile(r"[0-9a-f]{32}\.nt")
 
 
 class TableState(msgspec.Struct, frozen=True):
@@ -54,7 +56,8 @@ def read_states(root: Path) -> list[TableState]:
     """Returns the static tables of a checkpoint."""
     with suppress(CheckpointError, msgspec.MsgspecError):
         if (root / STATES).exists():
-            return msgspec.json.decode(read_sealed(root / STATES), type=list[TableState])
+            states = msgspec.json.decode(read_sealed(root / STATES), type=list[TableState])
+            return [state for state in states if _COPY.fullmatch(state.copy)]
     return []
 
 

@@ -37,6 +37,7 @@ from levada.connectors.ingest.tables.static_table import (
     with_columns,
 )
 from levada.connectors.sinks.dead_letter_files import LetterFiles
+from levada.connectors.sources.file_errors import is_of_data, reason
 from levada.connectors.sources.postgres_table import shown_source
 from levada.connectors.spool.row_batches import schema_of
 from levada.core.checksummed_files import seal
@@ -197,16 +198,19 @@ class StaticTables:
                 if stamp is None:
                     raise SourceError(f"The table {config.source} is not there.")
             content = read_table(config, table.frame)
-            if stamp != (stamp and _stamp(config.source)) and config.name in self._states:
-                return None  # it changes while it is read: the next look finds it changed
-        except LevadaError as error:
-            table.stamp = stamp
+            if stamp is not None and stamp != _stamp(config.source):
+                stamp = None  # it changed while it was read: the next look reads it again
+                if config.name in self._states:
+                    return None
+            self._note(config, content)
+        except BaseException as error:
+            failure = _as_failure(error, config)
             if config.name in self._states:
                 state = self._states[config.name]
-                self._states[config.name] = msgspec.structs.replace(state, failure=str(error))
-            return error
-        table.stamp = stamp
-        self._note(config, content)
+                self._states[config.name] = msgspec.structs.replace(state, failure=str(failure))
+            return failure
+        finally:
+            table.stamp = stamp
         return None
 
     def _note(self, config: TableConfig, content: TableContent) -> None:
@@ -241,6 +245,17 @@ def _warn(state: TableState) -> None:
     """Warns about refused rows, and about a source that cannot be read."""
     if state.failure or state.dead_letters:
         warnings.warn(describe_table(state), stacklevel=1)
+
+
+def _as_failure(error: BaseException, config: TableConfig) -> LevadaError:
+    """Returns the error of a table that cannot be read or copied. Raises those that end a
+    process.
+    """
+    if isinstance(error, LevadaError):
+        return error
+    if not is_of_data(error):
+        raise error
+    return SourceError(f"The table {shown_source(config)} cannot be read: {reason(error)}.")
 
 
 def _with_frame(config: TableConfig, frame: pl.DataFrame) -> TableConfig:

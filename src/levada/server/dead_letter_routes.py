@@ -18,7 +18,6 @@ import msgspec
 from starlette.requests import Request
 
 from levada.connectors.sinks.dead_letter_files import Letter
-from levada.core.event_time import instant
 from levada.engine.status.status import read_status
 from levada.engine.status.summary import StreamCounts
 from levada.errors import CheckpointError
@@ -147,13 +146,7 @@ def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
         yield _letter_fields({"source": path.name, "reason": rest}, kind, epoch)
 
 
-def _shown_time(ms: object) -> str:
-    return instant(ms) if isinstance(ms, int) else str(ms)
-
-
 def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
-    ts, watermark = (_shown_time(letter.get(name)) for name in ("ts", "watermark"))
-    reason = letter.get("reason") or f"Its time {ts} is below the watermark {watermark}."
     text = str(letter.get("text") or "")
     return {
         "kind": kind,
@@ -161,7 +154,7 @@ def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, A
         "stream": str(letter.get("stream", "")),
         "source": letter.get("source"),
         "offset": letter.get("offset"),
-        "reason": str(reason)[:LONGEST],
+        "reason": str(letter.get("reason", ""))[:LONGEST],
         "text": text[:LONGEST],
         "characters": len(text),
     }

@@ -1,7 +1,8 @@
 """Writes elements that are in no window as NDJSON: late elements and dead letters.
 
     dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
-    late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
+    late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text",
+                                          "reason"}
 
 They are in ``--out``, or in the checkpoint with ``--out -``. Names and atomicity are as in
 ``file_sink``. Cost: linear; letters are rare, so a Python mapping for each is cheap enough.

@@ -188,6 +188,8 @@ def test_records_for_the_side_outputs() -> None:
             "ts": 1,
             "watermark": 5,
             "text": "1,1,1,a,1",
+            "reason": "Its time 1970-01-01T00:00:00.001Z is below the watermark "
+            "1970-01-01T00:00:00.005Z.",
         }
     ]
 

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from levada.cli.app.app_file import App, QuerySource, load_app, read_query
-from levada.cli.argument_parsing import parse_output, parse_static, parse_stream, parse_table
+from levada.cli.argument_parsing import (
+    parse_output,
+    parse_static,
+    parse_stream,
+    parse_table,
+    parse_target,
+)
 from levada.cli.cql_scripts import statements
 from levada.core.event_time import parse_duration, parse_time
 from levada.core.frozen import frozen
@@ -101,6 +107,7 @@ def _read(name: str, value: Any) -> Any:
         "delay": parse_duration,
         "max_future": parse_duration,
         "roll": parse_duration,
+        "letters_to": parse_target,
         "t0": parse_time,
         "until": until_of,
         "lifetime": lifetime_of,

@@ -110,6 +110,18 @@ def parse_output(text: str) -> tuple[str, To]:
     return query, To(url, options)
 
 
+def parse_target(text: str) -> To:
+    """Parses a URL with options. Raises ``UsageError``.
+
+    >>> parse_target("kafka://a:9092/letters,format=csv")
+    To(url='kafka://a:9092/letters', options={'format': 'csv'})
+    """
+    url, options = split_options(text)
+    if "://" not in url:
+        raise UsageError(f"{url} is no URL.", hint="Say kafka://.. or postgresql://..")
+    return To(url, options)
+
+
 def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, list[To]]:
     """Parses several ``--to`` into the outputs of each query. ``QUERY=`` may be absent if there is
     one query. Raises ``UsageError``.

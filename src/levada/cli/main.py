@@ -74,6 +74,7 @@ def _run(
     terms: o.Terms = False,
     shape: o.As = None,
     to: o.Outputs = None,
+    letters_to: o.LettersTo = None,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
@@ -122,7 +123,7 @@ def _run(
         "max_future": max_future, "contexts": o.context_files(context),
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
         "sharing": sharing, "join": join, "regions": regions,
-        "summary": summary, "checkpoint_mode": checkpoint_mode,
+        "summary": summary, "checkpoint_mode": checkpoint_mode, "letters_to": letters_to,
         "spark_conf": o.conf_of(spark_conf),
     }  # fmt: skip
     summary_ = run(

@@ -240,6 +240,15 @@ Roll = Annotated[
         rich_help_panel=_RESULTS,
     ),
 ]
+LettersTo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL[,key=value...]",
+        help="Send late elements and dead letters there, too: kafka://HOST:PORT/TOPIC or "
+        "postgresql://USER@HOST/DATABASE.",
+        rich_help_panel=_RESULTS,
+    ),
+]
 SummaryFile = Annotated[
     str | None,
     typer.Option(

@@ -90,7 +90,8 @@ def check_run(app: App, mode: Mode) -> None:
     if mode.keep and app.options.checkpoint is None:
         message = "--keep is for a checkpoint that survives."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
-    if app.options.checkpoint is None and any(query.to for query in app.queries):
+    delivers = app.options.letters_to is not None or any(query.to for query in app.queries)
+    if app.options.checkpoint is None and delivers:
         message = "An output goes on where it was, which takes a checkpoint that survives."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
     if app.options.summary is not None and Path(app.options.summary).is_dir():

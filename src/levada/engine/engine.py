@@ -195,6 +195,7 @@ class Engine:
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._partitions = partitions_of(partitions, self._wish, self._balancing, self._master)
         self._sink, self._letters, self._keep = sink, letters, keep_results
+        self._letters_url: tuple[str, dict[str, str]] | None = None
         self._kept = Keep.parse(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
         self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may run elsewhere
@@ -314,6 +315,15 @@ class Engine:
             self._registry.name_tables(statics.tables.schemas)
             self._registry.name_static(statics.files)
         self._wake()
+
+    def letters_to(self, url: str, **options: str) -> None:
+        """Sends dead letters and late elements to a topic or a table, too: call it before start().
+        ``url`` and ``options`` are those of ``Query.to``. Raises ``UsageError``.
+        """
+        if self._driver is not None or self.temporary:
+            message = "Letters go on where they were, which takes a checkpoint that survives."
+            raise UsageError(message, hint="Say checkpoint=, and where letters go before start().")
+        self._letters_url = url, options
 
     # -- queries --
 
@@ -475,6 +485,13 @@ class Engine:
             end=self._end,
         )
         self._tell.append(self._deliveries.wake)
+        if self._letters_url is not None:
+            # imported here: few engines send letters
+            from levada.engine.delivery.letters_output import open_output
+
+            output = open_output(self._letters or self.root, checkpoint, *self._letters_url)
+            self._tell.append(output.note)
+            self._held.callback(output.stop)
         self._held.callback(self._deliveries.stop)
         self._deliveries.start(publication.index)
         start_epochs(self._driver, self._held)

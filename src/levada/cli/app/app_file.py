@@ -309,9 +309,10 @@ class Options:
     and ``JoinForm``. ``regions``: names, or a machine file. ``place``, ``pin``: a placement, a
     machine file, off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
-    contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
-    static data. ``spark_conf``: settings of Spark. ``contexts``: the file of each JSON-LD context.
-    ``said``: options for queries that lack them, by ``WORDS``.
+    contain N-Triples texts. ``letters_to``: a further place of letters. ``shape``: changes or
+    state. ``ontology``: its files; () means the static data. ``spark_conf``: settings of Spark.
+    ``contexts``: the file of each JSON-LD context. ``said``: options for queries that lack them, by
+    ``WORDS``.
     """
 
     out: str = STDOUT
@@ -338,6 +339,7 @@ class Options:
     join: str = JoinForm.BINARY
     regions: str = ""
     summary: str | None = None
+    letters_to: To | None = None
     ontology: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     contexts: Mapping[str, str] = field(default_factory=dict)
@@ -570,6 +572,8 @@ def _options(base: Path, value: Any) -> Options:
             url: _path(base, join_place("options.contexts", url), file)
             for url, file in values["contexts"].items()
         }
+    if "letters_to" in values:
+        values["letters_to"] = _output(base, values["letters_to"], "options.letters_to")
     stored = Address.parse(values.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in values and values[name] != STDOUT:
@@ -612,6 +616,7 @@ _QUERY_VALUES = {"dialect": one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "format": one_of(FORMATS, lambda word, _: meant(word)),
     "terms": flag_at,
+    "letters_to": lambda value, place: value,
     "as": one_of(SHAPES),
     **dict.fromkeys(("roll", "epoch", "delay", "max_future"), duration_at),
     **dict.fromkeys(("epoch_rows", "max_rows"), count_at),

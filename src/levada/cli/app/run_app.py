@@ -336,6 +336,8 @@ def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
         engine.stream(config.name, stream)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
+    if (letters := app.options.letters_to) is not None:
+        engine.letters_to(letters.url, **letters.options)
     for table in app.tables:
         engine.table(table.name, table.source, **table.options)
     queries = {query.name: query for query in _register(engine, app)}

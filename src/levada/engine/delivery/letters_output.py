@@ -33,7 +33,7 @@ from levada.connectors.sinks.transactional_sink import Piece, Position, Target
 from levada.core.event_time import MAX, MIN
 from levada.core.query_model import Form, Output
 from levada.core.rdf_terms import XSD, Literal
-from levada.errors import SinkError, TargetAwayError
+from levada.errors import TargetAwayError
 from levada.plan.execution.plan import QueryPlan, QuerySettings
 
 NAME = str(Letter.DEAD)  # which no query has
@@ -55,6 +55,7 @@ class LettersOutput:
         target.check(NAME, QUERY.form, QUERY.output, COLUMNS)
         self._folder, self._target = folder, target
         self._complete = 0  # the epochs below it are complete
+        self._has_new = True  # the last one may have letters
         self._position: Position | None = None
         self._woken, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="levada letters", daemon=True)
@@ -68,7 +69,9 @@ class LettersOutput:
     def note(self, manifest: Manifest) -> None:
         """Notes a published epoch: those before it are complete."""
         self._complete = manifest.epoch
-        self._woken.set()
+        if self._has_new:
+            self._woken.set()
+        self._has_new = bool(manifest.letter_files)
 
     def stop(self) -> None:
         """Sends the last letters, for a limited time."""
@@ -86,8 +89,7 @@ class LettersOutput:
         while True:
             self._woken.wait()
             self._woken.clear()
-            is_last = self._ended.is_set()
-            if is_last and until is None:
+            if (is_last := self._ended.is_set()) and until is None:
                 until = time.monotonic() + ENDING
             try:
                 if self._position is None:
@@ -96,7 +98,7 @@ class LettersOutput:
                 pause = FIRST_PAUSE
                 if is_last:
                     break
-            except SinkError as error:
+            except Exception as error:  # also of a file: no letter is lost, so it is tried again
                 if pause == FIRST_PAUSE:
                     warnings.warn(f"{error} It is tried again.", stacklevel=1)
                 self._position = None

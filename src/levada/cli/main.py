@@ -122,9 +122,8 @@ def _run(
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "max_future": max_future, "contexts": o.context_files(context),
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
-        "sharing": sharing, "join": join, "regions": regions,
-        "summary": summary, "checkpoint_mode": checkpoint_mode, "letters_to": letters_to,
-        "spark_conf": o.conf_of(spark_conf),
+        "sharing": sharing, "join": join, "regions": regions, "letters_to": letters_to,
+        "summary": summary, "checkpoint_mode": checkpoint_mode, "spark_conf": o.conf_of(spark_conf),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),

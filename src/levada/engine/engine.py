@@ -143,6 +143,8 @@ class Engine:
 
     _driver: Driver | None = None  # before the start
 
+    _letters_url: tuple[str, dict[str, str]] | None = None
+
     def __init__(
         self,
         *,
@@ -195,7 +197,6 @@ class Engine:
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._partitions = partitions_of(partitions, self._wish, self._balancing, self._master)
         self._sink, self._letters, self._keep = sink, letters, keep_results
-        self._letters_url: tuple[str, dict[str, str]] | None = None
         self._kept = Keep.parse(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
         self._statics = StaticGraphs(self.root.absolute() / "static")  # tasks may run elsewhere

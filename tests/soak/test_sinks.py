@@ -89,7 +89,8 @@ class Table:
 
     def found(self) -> Found:
         rows = self._server.rows(
-            "SELECT report::bigint, count(*), sum(n::bigint) FROM sevens GROUP BY 1"
+            "SELECT (extract(epoch FROM report) * 1000)::bigint, count(*), sum(n::bigint) "
+            "FROM sevens GROUP BY 1"
         )
         return {report: (n, int(total)) for report, n, total in rows}
 

@@ -62,6 +62,7 @@ FILES = {
     LEDGER: "requested",
     DELIVERIES: "outputs",
     "static-stamps.json": "stamps",
+    "static-tables.json": "stamps",
     "owners.json": "owners",
     "engine.json": "engine",
     "pulse": "engine",

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from levada.cli.app.app_file import App, QuerySource, load_app, read_query
-from levada.cli.argument_parsing import parse_output, parse_static, parse_stream
+from levada.cli.argument_parsing import (
+    parse_output,
+    parse_static,
+    parse_stream,
+    parse_table,
+    parse_target,
+)
 from levada.cli.cql_scripts import statements
 from levada.core.event_time import parse_duration, parse_time
 from levada.core.frozen import frozen
@@ -35,6 +41,7 @@ class CommandArguments:
     dialect: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     to: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 def assemble(arguments: CommandArguments) -> App:
@@ -46,6 +53,7 @@ def assemble(arguments: CommandArguments) -> App:
     added = App(
         streams=tuple(map(parse_stream, arguments.streams)),
         static=tuple(map(parse_static, arguments.static)),
+        tables=tuple(map(parse_table, arguments.tables)),
         queries=tuple(_query(Path(path), arguments.dialect) for path in arguments.queries),
     )
     named = {stream.name for stream in added.streams}
@@ -99,6 +107,7 @@ def _read(name: str, value: Any) -> Any:
         "delay": parse_duration,
         "max_future": parse_duration,
         "roll": parse_duration,
+        "letters_to": parse_target,
         "t0": parse_time,
         "until": until_of,
         "lifetime": lifetime_of,

@@ -20,13 +20,18 @@ import glob
 import os
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from levada.cli.app.app_file import StaticSource, To, check_graph
 from levada.connectors.config.input_formats import RDF, word_of
+from levada.connectors.config.kafka_config import hint_of
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS, parse_flag
 from levada.core.names import check_stream_name, is_iri, is_word
 from levada.errors import UsageError, near
+
+if TYPE_CHECKING:
+    from levada.connectors.config.table_config import TableConfig
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
 _STATIC = ("graph", "format", "reload")
@@ -54,7 +59,7 @@ def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
     path, options = split_options(rest)
     for key in options:
         if key not in OPTIONS:
-            raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, OPTIONS))
+            raise UsageError(f"The stream {name} has no option {key}.", hint=hint_of(key, OPTIONS))
     return check_stream_name(name), path, options
 
 
@@ -79,6 +84,19 @@ def parse_static(text: str) -> StaticSource:
     )
 
 
+def parse_table(text: str) -> TableConfig:
+    """Parses one ``--table``. Raises ``UsageError``.
+
+    >>> parse_table("rooms=./rooms.csv,schema=k:string").schema
+    (('k', 'string'),)
+    """
+    from levada.connectors.config.table_config import TableConfig  # here: few runs have tables
+
+    name, rest = split_name(text, _exists)
+    source, options = split_options(rest)
+    return TableConfig.from_options(name, source, **options)
+
+
 def parse_output(text: str) -> tuple[str, To]:
     """Parses one ``--to`` into the query's name and the output. Raises ``UsageError``.
 
@@ -90,6 +108,18 @@ def parse_output(text: str) -> tuple[str, To]:
     if not equals or "://" not in url or "://" in query:
         raise UsageError(f"--to {_without_secrets(text)} names no query.", hint="Say QUERY=URL.")
     return query, To(url, options)
+
+
+def parse_target(text: str) -> To:
+    """Parses a URL with options. Raises ``UsageError``.
+
+    >>> parse_target("kafka://a:9092/letters,format=csv")
+    To(url='kafka://a:9092/letters', options={'format': 'csv'})
+    """
+    url, options = split_options(text)
+    if "://" not in url:
+        raise UsageError(f"{url} is no URL.", hint="Say kafka://.. or postgresql://..")
+    return To(url, options)
 
 
 def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, list[To]]:

@@ -26,6 +26,7 @@ _SOURCES = {
     "app_file": o.AppFile,
     "stream": o.Streams,
     "static": o.Static,
+    "table": o.Tables,
     "dialect": o.Dialect,
 }
 WORDS: dict[str, Any] = {
@@ -80,6 +81,7 @@ def _parse_arguments(values: dict[str, Any]) -> CommandArguments:
         tuple(values["static"] or ()),
         values["dialect"],
         {**options, "ontology": _files(options["ontology"])},
+        tables=tuple(values["table"] or ()),
     )
 
 

@@ -74,6 +74,7 @@ def _run(
     terms: o.Terms = False,
     shape: o.As = None,
     to: o.Outputs = None,
+    letters_to: o.LettersTo = None,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
@@ -120,9 +121,8 @@ def _run(
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "max_future": max_future, "contexts": o.context_files(context),
         "partitions": partitions, "slice": slice_, "place": place, "balance": balance,
-        "sharing": sharing, "join": join, "regions": regions,
-        "summary": summary, "checkpoint_mode": checkpoint_mode,
-        "spark_conf": o.conf_of(spark_conf),
+        "sharing": sharing, "join": join, "regions": regions, "letters_to": letters_to,
+        "summary": summary, "checkpoint_mode": checkpoint_mode, "spark_conf": o.conf_of(spark_conf),
     }  # fmt: skip
     summary_ = run(
         assemble(replace(arguments, options={**arguments.options, **options}, to=tuple(to or ()))),

@@ -107,6 +107,17 @@ Static = Annotated[
         "changes.",
     ),
 ]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME=PATH[,key=value...]",
+        rich_help_panel=_SOURCES,
+        help="A static table, for CQL and SPARQL: CSV, NDJSON, JSON, Parquet, or "
+        "postgresql://USER@HOST/DATABASE#TABLE. It is read anew whenever it changes. Keys: schema, "
+        "format, separator, every (how often it is looked at), password.",
+    ),
+]
 Dialect = Annotated[
     Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql", "stream"] | None,
     typer.Option(
@@ -226,6 +237,15 @@ Roll = Annotated[
     typer.Option(
         metavar="DURATION",
         help="Hold results back so long for fuller files; else each epoch has its own.",
+        rich_help_panel=_RESULTS,
+    ),
+]
+LettersTo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL[,key=value...]",
+        help="Send late elements and dead letters there, too: kafka://HOST:PORT/TOPIC or "
+        "postgresql://USER@HOST/DATABASE.",
         rich_help_panel=_RESULTS,
     ),
 ]
@@ -443,7 +463,8 @@ Times = Annotated[
     Literal["iso", "ms"] | None,
     typer.Option(
         "--times",
-        help="How reports' times are shown on standard output (default ms; with --watch iso).",
+        help="How times of reports are shown on standard output (default: iso on a terminal and "
+        "with --watch, else ms).",
         rich_help_panel=_RESULTS,
     ),
 ]

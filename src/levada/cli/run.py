@@ -90,7 +90,8 @@ def check_run(app: App, mode: Mode) -> None:
     if mode.keep and app.options.checkpoint is None:
         message = "--keep is for a checkpoint that survives."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
-    if app.options.checkpoint is None and any(query.to for query in app.queries):
+    delivers = app.options.letters_to is not None or any(query.to for query in app.queries)
+    if app.options.checkpoint is None and delivers:
         message = "An output goes on where it was, which takes a checkpoint that survives."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
     if app.options.summary is not None and Path(app.options.summary).is_dir():
@@ -190,7 +191,7 @@ def run_with(
     the line that is already shown.
     """
     # imported here: it loads the kernels
-    from levada.connectors.sinks.stdout_sink import StdoutSink
+    from levada.connectors.sinks.stdout_sink import StdoutSink, shows_iso
 
     console = console or Console(stderr=True)
     delivered = bool(app.queries) and all(query.to for query in app.queries)
@@ -199,8 +200,9 @@ def run_with(
     shared = to_stdout and sys.stdout.isatty()
     make = partial(choose, console, mode.progress, time.monotonic, shared=shared, ends=mode.once)
     show = make() if waiting is None else After(console, waiting, make)
-    form, iso = Format(app.options.format), mode.times == "iso"
-    stdout = StdoutSink(form, sys.stdout.buffer, iso=iso) if to_stdout else None
+    form, stdout = Format(app.options.format), None
+    if to_stdout:
+        stdout = StdoutSink(form, sys.stdout.buffer, iso=shows_iso(mode.times, form))
     try:
         summary = run_app(
             app,

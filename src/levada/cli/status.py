@@ -23,6 +23,7 @@ from levada.checkpoint.leadership.rollback import reopen, rollback_hint
 from levada.checkpoint.leadership.rollback import rollback as back
 from levada.checkpoint.manifest import Decision, Preferences, RebalanceReport
 from levada.connectors.ingest.static_load_report import describe_load as read_of
+from levada.connectors.ingest.static_load_report import describe_table
 from levada.core.count_text import count_text
 from levada.core.event_time import MAX, instant
 from levada.engine.delivery.delivery_lag import OutputStatus
@@ -123,7 +124,8 @@ def show(status: Status, *, verbose: bool = False) -> RenderableType:
     also patterns, costs and other internals.
     """
     parts: list[RenderableType] = [*map(Text, drivers(status)), _stream_table(status)]
-    parts += map(Text, (*remarks(status.streams), *_stream_notes(status)))
+    tables = map(describe_table, status.tables)
+    parts += map(Text, (*remarks(status.streams), *_stream_notes(status), *tables))
     queries = [(q.name, f"{q.results:,}", instant(q.watermark), _next(q)) for q in status.queries]
     parts.append(table(("query", "results", "watermark", "next report"), queries))
     for q in status.queries:

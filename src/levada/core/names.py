@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
 
 from levada.errors import UnknownNameError, UsageError, near
 
@@ -180,3 +181,21 @@ def _near_names(stream: str, known: list[str]) -> str:
     words = {_last_word(name): name for name in known}
     close = near(_last_word(stream), words)
     return close if close.startswith("Did") else near(stream, known)
+
+
+def table_graph(name: str) -> str:
+    """Returns the IRI of the static graph that holds the rows of a table.
+
+    >>> table_graph("rooms"), table_graph("http://e/rooms")
+    ('urn:levada:table:rooms', 'http://e/rooms')
+    """
+    return f"urn:levada:table:{name}" if is_word(name) else name
+
+
+def column_iri(graph: str, column: str) -> str:
+    """Returns the predicate of a column's values in the graph of a table.
+
+    >>> column_iri("urn:levada:table:rooms", "floor no")
+    'urn:levada:table:rooms#floor%20no'
+    """
+    return f"{graph}#{quote(column, safe='')}"

@@ -34,7 +34,7 @@ from levada.checkpoint.object_store.store_url import locate_checkpoint
 from levada.checkpoint.result_index import Keep
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.config.stream_config import StreamConfig
-from levada.connectors.config.stream_options import StreamOptions
+from levada.connectors.config.stream_options import StreamOptions, TableOptions
 from levada.connectors.ingest.parse.json_ld_contexts import declare_contexts
 from levada.connectors.sinks import Sink
 from levada.connectors.sources.file_listing import check_regular
@@ -69,7 +69,7 @@ from levada.engine.python.executor_choice import (
     paths_read,
 )
 from levada.engine.python.file_outputs import Files, Outputs
-from levada.engine.python.static_source import StaticSource, static_sources
+from levada.engine.python.static_source import StaticSource, TableSource, static_sources
 from levada.engine.query import PublishSignal, Query, Report, name_and_lifetime, set_or_later
 from levada.engine.query_request import QueryRequest
 from levada.engine.registry import Registry
@@ -140,6 +140,8 @@ class Engine:
     _checkpoint: Checkpoint | None = None
 
     _driver: Driver | None = None  # before the start
+
+    _letters_url: tuple[str, dict[str, str]] | None = None
 
     def __init__(
         self,
@@ -287,6 +289,39 @@ class Engine:
         if self._driver is None:
             self._registry.name_static(self._statics.files)
         self._wake()
+
+    def table(self, name: str, source: TableSource, **options: Unpack[TableOptions]) -> None:
+        """Adds a static table, for queries in CQL and SPARQL: a file of CSV, NDJSON, JSON or
+        Parquet, ``postgresql://USER@HOST/DATABASE#TABLE``, a data frame, or a list of mappings.
+
+        A source is read again whenever it changes. While the engine runs you replace a data frame
+        by calling this again. Reports after the largest event time of that moment see the new rows.
+        Options: ``schema``, ``format``, ``separator``, ``every`` (ms, or a text), ``password``.
+        Raises ``SourceError``, ``UsageError``.
+        """
+        # imported here: most engines have no tables
+        from levada.engine.python.table_source import declare_table
+
+        self._check_running("another table")
+        if name in self._registry.streams:
+            raise UsageError(f"There is a stream {name}.", hint="Give the table another name.")
+        statics = self._statics
+        declare_table(statics, name, source, options, starts=self._driver is None)
+        if self._driver is None and statics.tables is not None:
+            self._held.callback(statics.tables.close)
+            statics.tables.letters = self._letters or self.root
+            self._registry.name_tables(statics.tables.schemas)
+            self._registry.name_static(statics.files)
+        self._wake()
+
+    def letters_to(self, url: str, **options: str) -> None:
+        """Sends dead letters and late elements to a topic or a table, too: call it before start().
+        ``url`` and ``options`` are those of ``Query.to``. Raises ``UsageError``.
+        """
+        if self._driver is not None or self.temporary:
+            message = "Letters go on where they were, which takes a checkpoint that survives."
+            raise UsageError(message, hint="Say checkpoint=, and where letters go before start().")
+        self._letters_url = url, options
 
     # -- queries --
 
@@ -448,6 +483,13 @@ class Engine:
             end=self._end,
         )
         self._tell.append(self._deliveries.wake)
+        if self._letters_url is not None:
+            # imported here: few engines send letters
+            from levada.engine.delivery.letters_output import open_output
+
+            output = open_output(self._letters or self.root, checkpoint, *self._letters_url)
+            self._tell.append(output.note)
+            self._held.callback(output.stop)
         self._held.callback(self._deliveries.stop)
         self._deliveries.start(publication.index)
         start_epochs(self._driver, self._held)

@@ -48,8 +48,8 @@ class NameScope:
     texts. ``makers``: the queries that make a stream, by each name of the stream. ``said``: the
     streams by their names in queries. ``words``: how many queries use each such name; a name is
     removed with its last query. ``regions``: those of the engine (None: the engine checks them).
-    ``of_streams``: the regions of streams. ``joins``: the form of joins where it can be chosen, by
-    these ``measures`` of streams.
+    ``of_streams``: the regions of streams. ``tables``: the columns of static tables, which CQL
+    reads. ``joins``: the form of joins where it can be chosen, by these ``measures`` of streams.
     """
 
     streams: dict[str, StreamFacts] = field(default_factory=dict)
@@ -64,6 +64,7 @@ class NameScope:
     measures: Measures | None = None
     regions: Regions | None = field(default_factory=Regions)
     of_streams: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def add_query(self, name: str, query: a.Query) -> None:
         """Adds a query, which makes a stream if it is a CONSTRUCT."""

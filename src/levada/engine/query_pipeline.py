@@ -24,7 +24,6 @@ from levada.core.event_time import MIN
 from levada.core.gc_control import collection_paused
 from levada.core.stream_facts import StreamFacts
 from levada.engine.name_resolution import NameScope, bind_names
-from levada.engine.ontology import Ontology
 from levada.engine.query_request import QueryRequest, note
 from levada.errors import (
     LevadaError,
@@ -129,6 +128,14 @@ class Prepared:
             return _translate_cql(self.asked, self.known)  # it parses the views, too
         return _translate_sparql(self.ast, self.asked, self.known)
 
+    @property
+    def regime(self) -> Regime:
+        """Returns the entailment: that of the text, else that of the options."""
+        tree = None if is_cql(self.asked.spoken) else self.ast
+        if isinstance(tree, QueryUnit) and tree.entailment:
+            return Regime(tree.entailment)
+        return self.asked.options.entailment or Regime.NONE
+
     @_stage
     def warnings(self) -> tuple[QueryWarning, ...]:
         """Returns the certain mistakes in a query that can be run nevertheless, and the axioms of
@@ -137,7 +144,7 @@ class Prepared:
         if not is_cql(self.asked.spoken) and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
             slips = warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
-            regime = self.asked.options.entailment or Regime.NONE
+            regime = self.regime
             unused = self.known.ontology.unused_axioms(regime) if regime is not Regime.NONE else ()
             return *slips, *(QueryWarning(axioms.message, None, axioms.hint) for axioms in unused)
         from levada.language.warnings.cql import warnings_of_cql  # as in _translate_cql
@@ -165,7 +172,9 @@ class Prepared:
         """Returns the query after entailment, if its options request it, and after the other
         rules.
         """
-        return optimize(self.bound, _context(self.asked, self.known.ontology))
+        entails = self.regime is not Regime.NONE and not is_cql(self.asked.spoken)
+        ontology = self.known.ontology
+        return optimize(self.bound, Context(ontology.schema(self.regime) if entails else None))
 
     @_stage
     def plannable(self) -> a.Query:
@@ -218,8 +227,9 @@ def _translate_cql(asked: QueryRequest, known: NameScope) -> a.Query:
     relations = [name for name, facts in streams if facts.sign]
     rdf = [name for name, facts in streams if facts.schema is None]
     return translate_cql(
-        asked.text, schemas, asked.options, relations, dialect=asked.spoken, rdf=rdf
-    )
+        asked.text, schemas, asked.options, relations,
+        dialect=asked.spoken, rdf=rdf, tables=known.tables,
+    )  # fmt: skip
 
 
 def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: NameScope) -> a.Query:
@@ -227,12 +237,3 @@ def _translate_sparql(tree: QueryUnit | Script, asked: QueryRequest, known: Name
     graphs = None if known.graphs is None else {g for g in known.graphs if g is not None}
     streams = [name for name, facts in known.streams.items() if facts.schema is None]
     return translate(tree, asked.options, text=asked.text, graphs=graphs, streams=streams)
-
-
-def _context(asked: QueryRequest, ontology: Ontology) -> Context:
-    """Returns the context of the rules: the schema for entailment, if the query's options request
-    it.
-    """
-    regime = asked.options.entailment or Regime.NONE
-    entails = regime is not Regime.NONE and not is_cql(asked.spoken)
-    return Context(ontology.schema(regime) if entails else None)

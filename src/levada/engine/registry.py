@@ -112,6 +112,8 @@ class Registry:
         """Checks that a stream of this name can be added. Raises ``UsageError``."""
         if name in self.streams:
             raise UsageError(f"There are two streams {name}.")
+        if name in self.known.tables:
+            raise UsageError(f"There is a table {name}.", hint="Give one of them another name.")
         maker = display_name(self.known.said.get(name, derived_by(name)))
         if reader := next(self._readers(maker), None):
             message = f"The query {reader} reads the stream {name}, which the query {maker} makes."
@@ -153,7 +155,9 @@ class Registry:
         self.edits += 1
         self.known.graphs = {g for file in files for g in file.graphs}
         self.known.replaceable = frozenset(g for f in files if f.replaceable for g in f.graphs)
-        self.known.ontology = Ontology(self._ontology_files or name_files(files, self._folder))
+        named = zip(files, name_files(files, self._folder), strict=True)
+        rdf = [named for file, named in named if file.path or not file.copied_from]  # no tables
+        self.known.ontology = Ontology(self._ontology_files or rdf)
         batch = [QueryRequest(q.text, n, q.dialect, q.options) for n, q in self.queries.items()]
         rows = rows_of(batch, self.known)
         for asked in batch:
@@ -161,6 +165,11 @@ class Registry:
             meaning = rows[name] if name in rows else prepare(asked, self.known).optimized_query
             said = _kept_text(asked.text, meaning)
             self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
+
+    def name_tables(self, schemas: Mapping[str, Mapping[str, str]]) -> None:
+        """Sets the columns of all static tables."""
+        self.edits += 1
+        self.known.tables = dict(schemas)
 
     def add(self, batch: Sequence[QueryRequest]) -> list[Registered]:
         """Registers all queries of a batch, or none. Returns them in the order of the batch, in any
@@ -212,7 +221,8 @@ class Registry:
 
         asked = query.asked
         meaning = query.optimized_query if self.is_trial else query.plannable
-        return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
+        options = replace(asked.options, entailment=query.regime)
+        return Registered(asked.name, asked.text, asked.spoken, options, meaning)
 
     def _rows_of(self, batch: Sequence[QueryRequest]) -> dict[str, TemplateInstance]:
         """Returns the queries that are instances of templates; none if the search for templates

@@ -147,9 +147,6 @@ def _read(path: Path, kind: str, epoch: int) -> Iterator[dict[str, Any]]:
 
 
 def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, Any]:
-    reason = letter.get("reason") or (
-        f"Its time {letter.get('ts')} is below the watermark {letter.get('watermark')}."
-    )
     text = str(letter.get("text") or "")
     return {
         "kind": kind,
@@ -157,7 +154,7 @@ def _letter_fields(letter: dict[str, Any], kind: str, epoch: int) -> dict[str, A
         "stream": str(letter.get("stream", "")),
         "source": letter.get("source"),
         "offset": letter.get("offset"),
-        "reason": str(reason)[:LONGEST],
+        "reason": str(letter.get("reason", ""))[:LONGEST],
         "text": text[:LONGEST],
         "characters": len(text),
     }

@@ -64,6 +64,24 @@ def by_files(root: Path, path: Path) -> list[Any]:
     return read_ndjson(line for file in files for line in file.read_text().splitlines())["q"]
 
 
+def test_letters_are_messages_once(broker: Broker, tmp_path: Path) -> None:
+    url = broker.topic("letters")
+    (tmp_path / "s.csv").write_text("ts,k\n1000,1\n5000,x\n6000,3\n2000,4\n")
+    for _ in range(2):  # the second run has nothing to add
+        with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=1) as engine:
+            engine.stream("S", tmp_path / "s.csv", schema="k:integer")
+            engine.register("Rstream(Select k From S [Now])", dialect="cql")
+            engine.letters_to(url)
+            engine.start(once=True)
+            assert engine.await_end(PATIENCE)
+    found = sorted(consumed(broker, "letters"), key=lambda message: message.offset())
+    letters = [json.loads(message.value()) for message in found]
+    assert [(one["kind"], one["offset"], one["ts"], one["text"]) for one in letters] == [
+        ("dead-letter", 12, None, "5000,x"), ("late", 26, 2000, "2000,4"),
+    ]  # fmt: skip
+    assert letters[0]["reason"] == "k is not an integer: x"
+
+
 def test_reports_are_messages(broker: Broker, tmp_path: Path) -> None:
     path, url = stream(tmp_path / "s.nt", 400), broker.topic("out")
     run(tmp_path / "ck", path, url)

@@ -259,7 +259,7 @@ def test_who_is_not_there_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) 
         ("http://h/a", {}, r"no address .*Did you mean sse\+http://"),
         ("sse+http://h/a", {"qos": 1}, "qos= is for MQTT"),
         ("sse+http://h/a", {"tls": "true"}, "its scheme says whether there is TLS"),
-        ("ws://h/a", {"ca": __file__}, "ca, cert and key are for TLS"),
+        ("ws://h/a", {"tls_ca": __file__}, "tls_ca, tls_cert and tls_key are for TLS"),
         ("obs.nt", {"retained": "skip"}, "retained= is for MQTT"),
         ("kafka://h:1/a", {"qos": 1}, "qos= is for MQTT"),
     ],

@@ -194,7 +194,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Broker(tmp_path / "broker", f"certfile {cert}", f"keyfile {key}", "user root")
     try:
         url = made.url("t").replace("mqtt://", "mqtts://")
-        with listening(url, format="nt", ca=cert) as (engine, _):
+        with listening(url, format="nt", tls_ca=cert) as (engine, _):
             made.send("t", [statement(1, time=1)], "--cafile", str(cert))
             seen(engine, 1)
         monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 2.0)

@@ -59,7 +59,8 @@ def expected(path: Path) -> list[tuple[Any, ...]]:
 
 
 def in_table(server: Server, table: str) -> list[tuple[Any, ...]]:
-    found = server.rows(f'SELECT report, x, n, "sum" FROM {table}')
+    report = "(extract(epoch FROM report) * 1000)::bigint"
+    found = server.rows(f'SELECT {report}, x, n, "sum" FROM {table}')
     return sorted(tuple(map(str, row)) for row in found)
 
 
@@ -95,6 +96,34 @@ def test_typed_tables_and_graphs(server: Server, tmp_path: Path, password: str) 
     assert ("http://e/0", "http://e/v", "0") in server.rows(
         "SELECT subject, predicate, object FROM g"
     )
+
+
+def test_a_table_that_is_created_has_the_types_of_the_results(
+    server: Server, tmp_path: Path, password: str
+) -> None:
+    (tmp_path / "s.csv").write_text(
+        "ts,k,n,v,b\n1000,a,1,0.5,true\n2000,b,9,INF,false\n3000,b,2,,\n"
+    )
+    text = "Rstream(Select k, n, v, b, n As m From S [Now])"
+    for _ in range(2):
+        with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
+            schema = "k:string;n:integer;v:double;b:boolean"
+            engine.stream("S", str(tmp_path / "s.csv"), schema=schema)
+            asked = engine.register(text, name="q", dialect="cql")
+            asked.to(server.url, table="made", columns="m bigint", password=password)
+            engine.start(once=True)
+            assert engine.await_end(PATIENCE)
+    types = (
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'made'"
+    )
+    assert dict(server.rows(types)) == {
+        "report": "timestamp with time zone", "k": "text", "n": "numeric",
+        "v": "double precision", "b": "boolean", "m": "bigint",
+    }  # fmt: skip
+    found = server.rows(
+        "SELECT extract(epoch FROM report)::int, avg(n), max(v) FROM made GROUP BY 1"
+    )
+    assert sorted(found) == [(1, 1, 0.5), (2, 9, float("inf")), (3, 2, None)]
 
 
 def test_a_value_that_a_column_does_not_take_ends_no_engine(
@@ -393,7 +422,7 @@ def test_who_comes_later_fences(server: Server, password: str) -> None:
     with pytest.raises(SinkError, match="Another engine writes"):
         first.write(piece)
     second.write(piece)
-    assert server.rows("SELECT report, x FROM fenced") == [(None, "1")]
+    assert server.rows("SELECT report, x FROM fenced") == [(None, 1)]
     assert second.open(Position()) == Position(1, 1, 1)
     first.close()
     second.close()

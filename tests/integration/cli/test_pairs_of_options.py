@@ -53,8 +53,8 @@ SERVE = {
 }  # fmt: skip
 INPUTS = {
     "--app", "--context", "--debug", "--dialect",
-    "--lifetime", "--listen", "--master", "--ontology",
-    "--progress", "--region", "--regions", "--spark-conf", "--static", "--stream",
+    "--letters-to", "--lifetime", "--listen", "--master", "--ontology",
+    "--progress", "--region", "--regions", "--spark-conf", "--static", "--stream", "--table",
 }  # fmt: skip
 """Options that name what a start reads and where it runs; a lifetime begins with what streams have
 said, so a first start knows only after it has read that there is none.

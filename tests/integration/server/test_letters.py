@@ -40,7 +40,9 @@ def test_letters_of_a_run(client: httpx.Client, run: Run) -> None:
     assert (dead["stream"], dead["source"], dead["offset"]) == ("s", "90000.nt", 0)
     assert dead["text"] == "no triple <script>"
     assert "dot" in dead["reason"]
-    assert late["reason"] == "Its time 100 is below the watermark 4500."
+    assert late["reason"] == (
+        "Its time 1970-01-01T00:00:00.100Z is below the watermark 1970-01-01T00:00:04.500Z."
+    )
     only = client.get("/letters?kind=dead&stream=s&limit=1").json()
     assert ([letter["kind"] for letter in only["letters"]], only["has_more"]) == (["dead"], False)
     for asked, status in (

@@ -20,7 +20,7 @@ queries:
     to:
       - kafka://h:9092,i:9092/b
       - {url: "postgresql://h/db", as: state, key: x, password: env:PG}
-      - {url: "kafka://h:9092/c", tls: true, ca: ca.pem}
+      - {url: "kafka://h:9092/c", tls: true, tls_ca: ca.pem}
 """
 
 
@@ -32,7 +32,7 @@ def test_an_app_file_has_outputs(tmp_path: Path) -> None:
     assert b.to == (
         To("kafka://h:9092,i:9092/b", {}),
         To("postgresql://h/db", {"as": "state", "key": "x", "password": "env:PG"}),
-        To("kafka://h:9092/c", {"tls": True, "ca": str(tmp_path / "ca.pem")}),
+        To("kafka://h:9092/c", {"tls": True, "tls_ca": str(tmp_path / "ca.pem")}),
     )
     more = assemble(CommandArguments(app=path, to=("a=kafka://h:9092/d,format=csv",))).queries
     assert more[0].to[1:] == (To("kafka://h:9092/d", {"format": "csv"}),)

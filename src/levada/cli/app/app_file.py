@@ -5,6 +5,7 @@
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
     static:
       - {path: rooms.ttl, graph: http://example.org/rooms}
+    tables: {sensors: sensors.csv}
     queries:
       hot: {file: hot.rq, to: "kafka://127.0.0.1:9092/hot"}
       pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
@@ -31,7 +32,7 @@ from levada.checkpoint.object_store.store_url import Address
 from levada.checkpoint.send_graph_options import check_slices
 from levada.connectors.config.connector_options import is_way
 from levada.connectors.config.input_formats import PUSH, RDF, STDIN, word_of
-from levada.connectors.config.kafka_config import is_kafka
+from levada.connectors.config.kafka_config import TLS_FILES, is_kafka
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS
 from levada.connectors.serialization.result_formats import SHAPES, Format, check_stdout, meant
@@ -63,6 +64,7 @@ from levada.plan.sharing.sharing_modes import OFFERED
 from levada.runtime.spark.spark_settings import check_conf
 
 if TYPE_CHECKING:
+    from levada.connectors.config.table_config import TableConfig
     from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 
@@ -307,9 +309,10 @@ class Options:
     and ``JoinForm``. ``regions``: names, or a machine file. ``place``: a placement,
     learn or off. ``checkpoint_mode``: a word of ``MODES``. ``balance``: its thresholds.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms. ``terms``: tables
-    contain N-Triples texts. ``shape``: changes or state. ``ontology``: its files; () means the
-    static data. ``spark_conf``: settings of Spark. ``contexts``: the file of each JSON-LD context.
-    ``said``: options for queries that lack them, by ``WORDS``.
+    contain N-Triples texts. ``letters_to``: a further place of letters. ``shape``: changes or
+    state. ``ontology``: its files; () means the static data. ``spark_conf``: settings of Spark.
+    ``contexts``: the file of each JSON-LD context. ``said``: options for queries that lack them, by
+    ``WORDS``.
     """
 
     out: str = STDOUT
@@ -335,6 +338,7 @@ class Options:
     join: str = JoinForm.BINARY
     regions: str = ""
     summary: str | None = None
+    letters_to: To | None = None
     ontology: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     contexts: Mapping[str, str] = field(default_factory=dict)
@@ -357,6 +361,7 @@ class App:
     static: tuple[StaticSource, ...] = ()
     queries: tuple[QuerySource, ...] = ()
     options: Options = field(default_factory=Options)
+    tables: tuple[TableConfig, ...] = ()
 
     def query_options(self, query: QuerySource) -> QueryOptions:
         """Returns the options of a query: those of its own entry before those of the application.
@@ -376,9 +381,11 @@ class App:
             self,
             streams=self.streams + other.streams,
             static=self.static + other.static,
+            tables=self.tables + other.tables,
             queries=self.queries + other.queries,
         )
         _check_once("stream", [stream.name for stream in both.streams])
+        _check_once("table", [table.name for table in both.tables])
         _check_once("query", [query.name for query in both.queries])
         return both
 
@@ -403,12 +410,15 @@ def _check_once(kind: str, names: list[str]) -> None:
         seen.add(name)
 
 
+_SECTIONS = ("functions", "streams", "static", "tables", "queries", "options")
+
+
 def load_app(path: Path) -> App:
     """Reads an app file. Raises ``UsageError``."""
     from levada.connectors.config.yaml_file import read_yaml  # here: only app files need it
 
     document = read_yaml(path, "app file")
-    sections = mapping_at(document, "", ("functions", "streams", "static", "queries", "options"))
+    sections = mapping_at(document, "", _SECTIONS)
     base = path.parent
     functions = list_at(sections.get("functions"), "functions")
     wanted = [text_at(place, f"functions[{i}]") for i, place in enumerate(functions)]
@@ -420,6 +430,10 @@ def load_app(path: Path) -> App:
         static=tuple(
             _static(base, i, value)
             for i, value in enumerate(list_at(sections.get("static"), "static"))
+        ),
+        tables=tuple(
+            _table(base, name, value)
+            for name, value in mapping_at(sections.get("tables"), "tables").items()
         ),
         queries=tuple(q for name, value in queries.items() for q in _queries(base, name, value)),
         options=_options(base, sections.get("options")),
@@ -434,7 +448,7 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     elsewhere = path in (STDIN, PUSH) or is_way(str(path))
     path = path if elsewhere else _path(base, join_place(place, "path"), path)
     values = {key: plain_time(option) for key, option in options.items() if key != "path"}
-    for key in values.keys() & {"mapping", "ca", "cert", "key"}:
+    for key in values.keys() & {"mapping", *TLS_FILES}:
         values[key] = _path(base, join_place(place, key), values[key])
     stream = with_place(
         place, lambda: StreamConfig.from_options(check_stream_name(name), path, **values)
@@ -449,6 +463,23 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     options = mapping_at(value, place, ("path", *_STATIC_VALUES))
     path = _path(base, place, read_required(options, "path", place))
     return StaticSource(path, **_values(options, place, _STATIC_VALUES))
+
+
+def _table(base: Path, name: str, value: Any) -> TableConfig:
+    from levada.connectors.config.table_config import (  # here: few files have tables
+        TABLE_OPTIONS,
+        TableConfig,
+    )
+
+    place = join_place("tables", name)
+    options = {"path": value} if isinstance(value, str) else value
+    said = mapping_at(options, place, ("path", *TABLE_OPTIONS))
+    source = read_required(said, "path", place)
+    if "://" not in str(source):
+        source = _path(base, join_place(place, "path"), source)
+    values = {key: option for key, option in said.items() if key != "path"}
+    table = with_place(place, lambda: TableConfig.from_options(name, source, **values))
+    return cast("TableConfig", table)
 
 
 def check_graph(text: str) -> str:
@@ -507,7 +538,7 @@ def _output(base: Path, value: Any, place: str) -> To:
     options = mapping_at(value, place)
     url = text_at(read_required(options, "url", place), join_place(place, "url"))
     values = {key: option for key, option in options.items() if key != "url"}
-    for key in values.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
+    for key in values.keys() & (TLS_FILES if is_kafka(url) else ()):
         values[key] = _path(base, join_place(place, key), values[key])
     return To(url, values)
 
@@ -540,6 +571,8 @@ def _options(base: Path, value: Any) -> Options:
             url: _path(base, join_place("options.contexts", url), file)
             for url, file in values["contexts"].items()
         }
+    if "letters_to" in values:
+        values["letters_to"] = _output(base, values["letters_to"], "options.letters_to")
     stored = Address.parse(values.get("checkpoint", ""))
     for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in values and values[name] != STDOUT:
@@ -582,6 +615,7 @@ _QUERY_VALUES = {"dialect": one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "format": one_of(FORMATS, lambda word, _: meant(word)),
     "terms": flag_at,
+    "letters_to": lambda value, place: value,
     "as": one_of(SHAPES),
     **dict.fromkeys(("roll", "epoch", "delay", "max_future"), duration_at),
     **dict.fromkeys(("epoch_rows", "max_rows"), count_at),

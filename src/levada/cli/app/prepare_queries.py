@@ -53,7 +53,11 @@ def known_to(app: App) -> NameScope:
     statics = StaticGraphs(Path())
     for file in app.static:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
+    for table in app.tables:
+        statics.add_table(table)
     registry.name_static(statics.files)
+    if statics.tables is not None:
+        registry.name_tables(statics.tables.schemas)
     if (measures := registry.planning.measures) is not None:
         # imported here: binary joins need nothing of the runtime
         from levada.runtime.executor import cores
@@ -61,7 +65,7 @@ def known_to(app: App) -> NameScope:
         wanted = app.options.partitions
         many = wanted if isinstance(wanted, int) else cores(app.options.master or "local[*]")
         measures.see(_run(Path(app.options.checkpoint or "")), many)
-    if not app.streams and not app.static:
+    if not (app.streams or app.static or app.tables):
         registry.known.graphs = None
     return registry.known
 

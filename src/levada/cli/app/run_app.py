@@ -282,7 +282,7 @@ def _open(
 
 def _waits_for_input(app: App, root: Path) -> bool:
     """Returns whether input may arrive after the start."""
-    again = any(static.reload for static in app.static)
+    again = bool(app.tables) or any(static.reload for static in app.static)
     return bool(app.streams) or again or bool(read_ledger(root).added_streams)
 
 
@@ -335,6 +335,10 @@ def _set_up_engine(engine: Engine, app: App, form: Format) -> dict[str, Query]:
         engine.stream(config.name, stream)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
+    if (letters := app.options.letters_to) is not None:
+        engine.letters_to(letters.url, **letters.options)
+    for table in app.tables:
+        engine.table(table.name, table.source, **table.options)
     queries = {query.name: query for query in _register(engine, app)}
     for source in app.queries:
         registered = queries.get(source.name)

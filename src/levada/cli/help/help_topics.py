@@ -195,7 +195,7 @@ OPTION_ROWS: tuple[tuple[str, str, str], ...] = (
         "none",
     ),
     (
-        "`tls`, `ca`, `cert`, `key`",
+        "`tls`, `tls_ca`, `tls_cert`, `tls_key`",
         (
             "Kafka and [MQTT](mqtt.md): `tls=true`; PEM files with the trusted authorities, your "
             "certificate and your key"

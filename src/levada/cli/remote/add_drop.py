@@ -13,7 +13,7 @@ from levada.checkpoint.request_files import OutputSpec, QuerySpec, Request
 from levada.cli.app.app_file import To, read_query
 from levada.cli.argument_parsing import parse_outputs
 from levada.cli.cql_scripts import statements
-from levada.connectors.config.kafka_config import is_kafka
+from levada.connectors.config.kafka_config import TLS_FILES, is_kafka
 from levada.connectors.config.secret_reference import password_place
 from levada.connectors.sinks.sink_url import Destination
 from levada.core.names import check_query_name
@@ -61,7 +61,7 @@ def destination_of(to: To) -> OutputSpec:
     {'password': 'env:WORD'}
     """
     said = dict(to.options)
-    for key in {"ca", "cert", "key"} & said.keys() if is_kafka(to.url) else ():
+    for key in said.keys() & TLS_FILES if is_kafka(to.url) else ():
         said[key] = os.path.abspath(os.path.expanduser(said[key]))
     if "password" in said:
         said["password"] = password_place(said["password"])

@@ -19,7 +19,7 @@ from levada.core.names import check_stream_name
 from levada.engine.status.request_client import new_id
 from levada.errors import UsageError
 
-FILES = ("mapping", "ca", "cert", "key")  # options that name files
+FILES = ("mapping", "tls_ca", "tls_cert", "tls_key")  # options that name files
 _FILE = "file:"
 
 

@@ -158,6 +158,7 @@ def _tail(
     result_format: LineFormat = "ndjson",
     from_start: FromStart = False,
     wait: Wait = False,
+    times: o.Times = None,
     debug: o.Debug = False,
 ) -> None:
     """Write the results of the engine that runs on a checkpoint to standard output, as they arrive.
@@ -166,8 +167,11 @@ def _tail(
     """
     from levada.cli.remote.tail import tail
     from levada.connectors.serialization.result_formats import Format
+    from levada.connectors.sinks.stdout_sink import shows_iso
 
-    tail(checkpoint, names or (), Format(result_format), from_start=from_start, wait=wait)
+    form = Format(result_format)
+    iso = shows_iso(times, form)
+    tail(checkpoint, names or (), form, from_start=from_start, wait=wait, iso=iso)
 
 
 def _results(

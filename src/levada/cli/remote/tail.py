@@ -27,9 +27,11 @@ RUNS = 0.5  # s between two looks at whether the engine runs
 class Tail:
     """A writer of the results of some queries, or of all (``names`` empty), to standard output."""
 
-    def __init__(self, reader: Reader, names: Collection[str], form: Format) -> None:
+    def __init__(
+        self, reader: Reader, names: Collection[str], form: Format, *, iso: bool = False
+    ) -> None:
         self._reader, self._names, self._form = reader, frozenset(names), form
-        self._sink = StdoutSink(form, sys.stdout.buffer)
+        self._sink = StdoutSink(form, sys.stdout.buffer, iso=iso)
         self._checked: set[str] = set()
         self._missed = 0
 
@@ -69,16 +71,22 @@ class Tail:
 
 
 def tail(
-    checkpoint: Path, names: Collection[str], form: Format, *, from_start: bool, wait: bool
+    checkpoint: Path,
+    names: Collection[str],
+    form: Format,
+    *,
+    from_start: bool,
+    wait: bool,
+    iso: bool = False,
 ) -> None:
     """Writes results until the engine or the queries end; with ``wait`` it continues without an
-    engine until Ctrl-C.
+    engine until Ctrl-C. ``iso``: with times as texts.
     """
     with (
         stopped_by_signals(None) as stopped,
         closing(ReaderLease(checkpoint, _name(), time.monotonic)) as sign,
     ):
-        printer = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
+        printer = Tail(Reader(checkpoint, sign, from_start=from_start), names, form, iso=iso)
         printer.check()
         looked, runs = 0.0, True
         while not stopped.is_set():

@@ -142,6 +142,7 @@ def _serve(
 def _names(arguments: CommandArguments, engine_options: Mapping[str, object]) -> list[str]:
     """Returns the arguments and options that only an engine can use."""
     said = {"app": arguments.app, "stream": arguments.streams, "static": arguments.static}
+    said["table"] = arguments.tables
     every = {**said, "dialect": arguments.dialect, **arguments.options, **engine_options}
     names = [f"--{name.replace('_', '-')}" for name, value in every.items() if value]
     return [*arguments.queries, *names]

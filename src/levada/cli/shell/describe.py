@@ -38,10 +38,13 @@ def look(app: App, times: Times) -> Iterator[RenderableType]:
     if app.static:
         rows = [(s.path, s.graph or "default", "yes" if s.reload else "") for s in app.static]
         yield Grid(("static", "graph", "reload"), rows, ("static", "graph"))
+    if app.tables:
+        sources = [(t.name, t.source) for t in app.tables]
+        yield Grid(("table", "source"), sources, ("source", "table"))
     if app.queries:
         queries = [(q.name, q.spoken, " ".join(q.text.split())[:60]) for q in app.queries]
         yield Grid(("query", "dialect", "text"), queries, ("text", "query"))
-    if not (app.streams or app.static or app.queries):
+    if not (app.streams or app.static or app.tables or app.queries):
         yield Text("Nothing is declared: say \\stream NAME=PATH, or \\static FILE.")
 
 

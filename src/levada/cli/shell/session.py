@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from levada.cli.app.app_file import App, QuerySource
 from levada.cli.app.prepare_queries import with_columns
-from levada.cli.argument_parsing import parse_static, parse_stream
+from levada.cli.argument_parsing import parse_static, parse_stream, parse_table
 from levada.cli.tables.answer_table import Answer
 from levada.cli.tables.table_cells import Times, prefixes_of
 from levada.connectors.config.input_formats import STDIN
@@ -54,6 +54,15 @@ class Session:
         source = parse_static(text)
         self.app = replace(self.app, static=(*self.app.static, source))
         return source.path
+
+    def add_table(self, text: str) -> str:
+        """Adds a static table, with the syntax of ``--table``, in place of one of the same name.
+        Returns its name. Raises ``UsageError``.
+        """
+        table = parse_table(text)
+        others = tuple(one for one in self.app.tables if one.name != table.name)
+        self.app = replace(self.app, tables=(*others, table))
+        return table.name
 
     def add_query(self, text: str) -> QuerySource:
         """Returns the typed query under a new name."""

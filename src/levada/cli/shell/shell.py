@@ -152,6 +152,8 @@ def _register_streams(engine: Engine, app: App, name: str) -> None:
         engine.stream(config.name, config)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
+    for source in app.tables:
+        engine.table(source.name, source.source, **source.options)
     _register(engine, app, name)
 
 
@@ -342,6 +344,11 @@ def _static(shell: Interactive, argument: str) -> None:
     shell.say(f"There are the triples of {shell.session.add_static(_require(argument, 'FILE'))}.")
 
 
+def _table(shell: Interactive, argument: str) -> None:
+    """NAME=PATH[,key=value...]: adds a static table, as --table does"""
+    shell.say(f"There is a table {shell.session.add_table(_require(argument, 'NAME=PATH'))}.")
+
+
 def _look(shell: Interactive, argument: str) -> None:
     """lists streams, their fields, elements and times, static data, queries"""
     for part in look(shell.session.app, shell.session.times):
@@ -419,6 +426,7 @@ COMMANDS: dict[str, Command] = {
     "\\d": _look,
     "\\stream": _stream,
     "\\static": _static,
+    "\\table": _table,
     "\\run": _run,
     "\\follow": _follow,
     "\\watch": _watch,

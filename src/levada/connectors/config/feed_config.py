@@ -129,7 +129,7 @@ def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
         )
     scheme, topic = match["scheme"], match["path"] or ""
     secure = scheme in ("mqtts", "sse+https", "wss")
-    settings = {"tls": secure, **options}
+    settings = {"tls": secure, **kafka_config.fields_of(options)}
     port = int(
         match["port"] or _PORTS.get("mqtts" if settings["tls"] and kind == "mqtt" else scheme, 0)
     )
@@ -166,10 +166,10 @@ def _check(who: str, config: FeedConfig, options: Mapping[str, Any], *, secure: 
         ),
         (
             not config.tls and bool(config.ca or config.cert or config.key),
-            "ca, cert and key are for TLS.",
+            "tls_ca, tls_cert and tls_key are for TLS.",
             "Say mqtts://, sse+https:// or wss://.",
         ),
-        (bool(config.cert) != bool(config.key), "cert and key go together.", ""),
+        (bool(config.cert) != bool(config.key), "tls_cert and tls_key go together.", ""),
         (
             bool(config.user) and not config.password,
             "user and password go together.",
@@ -220,6 +220,6 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "version": kafka_config.one_of("5", "3.1.1"),
     **{
         word: kafka_config.CONVERTERS[word]
-        for word in ("tls", "ca", "cert", "key", "user", "password")
+        for word in ("tls", *kafka_config.TLS_FILES, "user", "password")
     },
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from levada.connectors.config.secret_reference import password_at, password_place
@@ -82,7 +82,7 @@ def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
             f"{who}: {said} is no topic of Kafka.",
             hint="Say kafka://HOST:PORT/TOPIC, and user and password as options.",
         )
-    settings = dict(options)
+    settings = fields_of(options)
     start = settings.pop("start", "earliest")
     if isinstance(start, int):
         settings |= {"start": "time", "start_time": start}
@@ -102,10 +102,10 @@ def _check(who: str, config: KafkaConfig) -> None:
         ),
         (
             not config.tls and bool(config.ca or config.cert or config.key),
-            "ca, cert and key are for tls=true.",
+            "tls_ca, tls_cert and tls_key are for tls=true.",
             "Say tls=true.",
         ),
-        (bool(config.cert) != bool(config.key), "cert and key go together.", ""),
+        (bool(config.cert) != bool(config.key), "tls_cert and tls_key go together.", ""),
     ):
         if broken:
             raise UsageError(f"{who}: {message}", hint=hint)
@@ -139,7 +139,7 @@ def one_of(*words: str) -> Callable[[Any], str]:
 def _file(value: Any) -> str:
     path = os.path.abspath(os.path.expanduser(str(value)))
     if not os.path.isfile(path):
-        hint = "The options ca, cert and key are PEM files for TLS."
+        hint = "The options tls_ca, tls_cert and tls_key are PEM files."
         raise UsageError(f"there is no file {path}.", hint=hint)
     return path
 
@@ -148,20 +148,42 @@ def _flag(value: Any) -> bool:
     return one_of("true", "false")(str(value).lower()) == "true"
 
 
+TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
+
+
+def fields_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options by the fields of a configuration.
+
+    >>> fields_of({"tls": True, "tls_ca": "/ca.pem"})
+    {'tls': True, 'ca': '/ca.pem'}
+    """
+    return {word.removeprefix("tls_"): value for word, value in options.items()}
+
+
+def hint_of(word: str, words: Iterable[str]) -> str:
+    """Returns a hint for an unknown option: its present name, or near misses.
+
+    >>> hint_of("ca", TLS_FILES)
+    'Say tls_ca=FILE.'
+    """
+    if f"tls_{word}" not in TLS_FILES:
+        return near(word, words)
+    message_key = "message_key=COLUMN for the keys of messages, or "
+    return f"Say {message_key if word == 'key' else ''}tls_{word}=FILE."
+
+
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "start": _start,
     "lost": one_of("stop", "skip"),
     "isolation": one_of("read_committed", "read_uncommitted"),
     "commit_group": str,
     "tls": _flag,
-    "ca": _file,
-    "cert": _file,
-    "key": _file,
+    **dict.fromkeys(TLS_FILES, _file),
     "sasl": one_of(*_SASL),
     "user": str,
     "password": password_place,
 }
-CONNECTION = ("tls", "ca", "cert", "key", "sasl", "user", "password")
+CONNECTION = ("tls", *TLS_FILES, "sasl", "user", "password")
 
 
 def connection_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:

@@ -35,10 +35,11 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
     region    where it comes from, of an engine that has regions                 anywhere
-    start, lost, isolation, commit_group, tls, ca, cert, key, sasl, user, password
+    start, lost, isolation, commit_group, tls, tls_ca, tls_cert, tls_key, sasl, user,
+              password
               of streams of Kafka (``connectors.config.kafka_config``), which also have
               element=message and time=timestamp
-    qos, retained, version, tls, ca, cert, key, user, password
+    qos, retained, version, tls, tls_ca, tls_cert, tls_key, user, password
               of MQTT, server-sent events and WebSockets (``connectors.config.feed_config``), which
               also have element=message
 
@@ -72,14 +73,14 @@ from levada.connectors.config.json_path import (
     parse_iterator,
     split_alias,
 )
-from levada.connectors.config.kafka_config import KafkaConfig
+from levada.connectors.config.kafka_config import KafkaConfig, hint_of
 from levada.connectors.config.message_metadata import is_beside
 from levada.connectors.config.stream_options import AUTO, CONVERTERS, FORMATS, say_one_of
 from levada.connectors.config.time_format import UTC
 from levada.core.event_time import UNITS
 from levada.core.frozen import frozen
 from levada.core.stream_facts import StreamFacts
-from levada.errors import UsageError, near
+from levada.errors import UsageError
 
 if TYPE_CHECKING:
     from levada.connectors.config.row_mapping import RowMapping
@@ -143,7 +144,7 @@ class StreamConfig:
             word = "from" if key == "from_" else key
             if word not in CONVERTERS:
                 raise UsageError(
-                    f"The stream {name} has no option {key}.", hint=near(key, CONVERTERS)
+                    f"The stream {name} has no option {key}.", hint=hint_of(key, CONVERTERS)
                 )
             if value is not None:
                 values["from_" if word == "from" else word] = _convert(name, word, value)

@@ -59,9 +59,9 @@ class StreamOptions(TypedDict, total=False):
     isolation: Literal["read_committed", "read_uncommitted"]
     commit_group: str
     tls: bool | str
-    ca: str | os.PathLike[str]
-    cert: str | os.PathLike[str]
-    key: str | os.PathLike[str]
+    tls_ca: str | os.PathLike[str]
+    tls_cert: str | os.PathLike[str]
+    tls_key: str | os.PathLike[str]
     sasl: Literal["plain", "scram-sha-256", "scram-sha-512"]
     user: str
     password: str
@@ -71,6 +71,16 @@ class StreamOptions(TypedDict, total=False):
     columns: Sequence[str]
     text: str
     tuples: bool
+
+
+class TableOptions(TypedDict, total=False):
+    """The words of ``engine.table``; ``connectors.config.table_config`` explains them."""
+
+    schema: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    format: str
+    separator: str
+    every: int | str
+    password: str
 
 
 _ELEMENTS = ("line", "subject", "graph", "blankline", "document", "message")

@@ -27,7 +27,7 @@ from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.message_texts import Messages
 from levada.connectors.sources.splits import AnyReference, FileSplit
 from levada.core.array_types import Bools
-from levada.core.event_time import MAX, MIN, UNITS, distinct, shown_duration
+from levada.core.event_time import MAX, MIN, UNITS, distinct, instant, shown_duration
 from levada.core.frozen import frozen
 from levada.core.query_limits import TOLD
 from levada.core.row_ranges import starts_segment
@@ -252,7 +252,7 @@ def late_records(
     reference: AnyReference, late: Late, watermark: int, messages: Messages | None = None
 ) -> list[dict[str, Any]]:
     """Returns the late elements of a reference as NDJSON-able records; they were below
-    ``watermark``.
+    ``watermark``. The reason has the times for people.
     """
     sources = _sources(reference, late.offset, messages)
     rows = zip(sources, late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
@@ -260,6 +260,7 @@ def late_records(
         {
             "stream": reference.stream, "source": source, "offset": offset, "ts": ts,
             "watermark": watermark, "text": text,
+            "reason": f"Its time {instant(ts)} is below the watermark {instant(watermark)}.",
         }
         for source, offset, ts, text in rows
     ]  # fmt: skip

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
+from levada.core.checksummed_files import read_sealed
 from levada.core.count_text import count_text
+from levada.core.event_time import instant
+from levada.errors import CheckpointError
 
 
 class Loaded(msgspec.Struct, array_like=True):
@@ -25,6 +31,47 @@ class Loaded(msgspec.Struct, array_like=True):
     new_imprints: list[str] = []
     new_imprint_bytes: int = 0
     epoch: int = 0
+
+
+STATES = "static-tables.json"
+_COPY = re.compile(r"[0-9a-f]{32}\.nt")
+
+
+class TableState(msgspec.Struct, frozen=True):
+    """The last content of a static table: its copy, its rows, its refused rows, and when it was
+    read (ms since 1970). ``failure``: why it is not newer, "" if it is.
+    """
+
+    name: str
+    source: str
+    schema: tuple[tuple[str, str], ...]
+    copy: str
+    rows: int
+    dead_letters: int = 0
+    read_ms: int = 0
+    failure: str = ""
+
+
+def read_states(root: Path) -> list[TableState]:
+    """Returns the static tables of a checkpoint."""
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        if (root / STATES).exists():
+            states = msgspec.json.decode(read_sealed(root / STATES), type=list[TableState])
+            return [state for state in states if _COPY.fullmatch(state.copy)]
+    return []
+
+
+def describe_table(state: TableState) -> str:
+    """Describes the last content of a table, for people.
+
+    >>> describe_table(TableState("d", "d.csv", (), "", 2, 1, 1000))
+    'Table d of d.csv: 2 rows and 1 dead letter, read at 1970-01-01T00:00:01Z.'
+    """
+    rows = count_text(state.rows, "row")
+    dead = f" and {count_text(state.dead_letters, 'dead letter')}" if state.dead_letters else ""
+    old = f" {state.failure} What was there before stays." if state.failure else ""
+    at = instant(state.read_ms)
+    return f"Table {state.name} of {state.source}: {rows}{dead}, read at {at}.{old}"
 
 
 def describe_load(loaded: Loaded) -> str:

@@ -2,13 +2,14 @@
 transaction.
 
     levada_outputs   output, epoch, report, since, owner: a row for each output, in the database
-    TABLE            as changes: report (ms), change (of a relation), the variables
+    TABLE            as changes: report, change (of a relation), the variables
                      as state:   the variables; the rows that a relation has now, each by its key
 
 The process that opens an output becomes its ``owner``, after the open transaction of the previous
-one. A process that is no longer the owner writes nothing. A missing table is created, with text
-columns. An existing table receives values by its columns' types. Rows are written by COPY, from
-columns. docs/decisions/0032.
+one. A process that is no longer the owner writes nothing. A missing table is created, with the
+types of ``columns=`` or of the first results: text where these have no common type. An existing
+table receives values by its columns' types; ``report`` as an instant, or in ms. Rows are written by
+COPY, from columns. docs/decisions/0032.
 
 A connection on which the server is silent for too long is closed. Each time the limit doubles,
 since a transaction may take longer than the limit.
@@ -21,16 +22,17 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import polars as pl
 
+from levada.connectors.config.postgres_url import check_url, first_line, library, quote_name
 from levada.connectors.config.secret_reference import password_at, password_place
 from levada.connectors.serialization.columnar_tables import table
 from levada.connectors.serialization.decode_terms import plain_values
 from levada.connectors.serialization.serialize import Batch
+from levada.connectors.serialization.typed_columns import infer_values
 from levada.connectors.serialization.unwritable_results import Unwritable
 from levada.connectors.sinks.relation_changes import keys_of, net_changes, split_by_sign
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
@@ -41,6 +43,7 @@ from levada.errors import (
     TargetAwayError,
     TargetTakenError,
     UsageError,
+    near,
 )
 
 # Turns a batch into rows of a table, and the changes of a relation into changes of rows with a
@@ -97,13 +100,20 @@ def _plain(texts: pl.Series) -> pl.Series:
     return values.str.replace_all("\0", "\N{REPLACEMENT CHARACTER}", literal=True)
 
 
-SCHEMES = ("postgresql://", "postgres://")
 OUTPUTS = "levada_outputs"
 _MAKING = 0x6C6576616461  # the advisory lock for the creation of tables
 ANSWER = 10  # s until a server must accept a connection
 SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s of silence after which a connection is closed
 _PLAIN = ("report", "change")
-_SECRETS = ("password", "sslpassword")  # libpq's words
+_INSTANTS = ("timestamp with time zone", "timestamp without time zone")
+TYPES = (
+    "bigint", "boolean", "date", "double precision", "integer", "numeric", "text", "timestamp",
+    "timestamptz",
+)  # fmt: skip
+_OF_KIND = {
+    "integer": "numeric", "decimal": "numeric", "float": "double precision",
+    "double": "double precision", "boolean": "boolean", "date": "date", "dateTime": "timestamptz",
+}  # fmt: skip
 _COMES_AGAIN = (
     "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
 )  # fmt: skip
@@ -115,7 +125,7 @@ class PostgresTarget:
     rows of a state, none of changes.
     """
 
-    OPTIONS: ClassVar[tuple[str, ...]] = ("table", "as", "key", "lost", "password")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("table", "as", "key", "columns", "lost", "password")
 
     query: str
     url: str
@@ -124,11 +134,13 @@ class PostgresTarget:
     password: str
     skips: bool
     output: str
+    types: tuple[tuple[str, str], ...] = ()  # of columns of a table that is created
     interval_ms: int = 0
     _connection: Any = None
     _silence: float = 0.0  # s, for this connection
     _owner: str = ""
     _columns: tuple[str, ...] = ()  # of the table; () until it is read
+    _instants: bool = False  # whether its reports are instants
     _before: Position | None = None
     unwritable: list[Unwritable] = field(default_factory=list)  # a text represents all results
     _begun: bool = False  # whether it has worked once: later errors are temporary
@@ -140,7 +152,7 @@ class PostgresTarget:
     ) -> PostgresTarget:
         """Makes the target of a URL and its options. Raises ``UsageError``."""
         who = f"The output of {query}"
-        _check_url(who, url)
+        check_url(who, url)
         shape = str(options.get("as") or "changes")
         key = keys_of(options.get("key"))
         skips = skips_of(who, options)
@@ -156,7 +168,8 @@ class PostgresTarget:
         table = tuple(str(options.get("table") or query).split("."))
         password = _place(who, options["password"]) if options.get("password") else ""
         output = f"{owner}/{query}/{'.'.join(table)}"
-        return cls(query, url, table, key, password, skips, output)
+        types = _types(who, options.get("columns"))
+        return cls(query, url, table, key, password, skips, output, types)
 
     @property
     def name(self) -> str:
@@ -261,30 +274,33 @@ class PostgresTarget:
 
     def _append(self, piece: Piece) -> None:
         frame = rows_to_append(piece.batch)
-        self._make(tuple(frame.columns), ())
+        self._make(tuple(frame.columns), (), piece.batch)
+        if self._instants:
+            instants = pl.from_epoch("report", "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+            frame = frame.with_columns(instants)
         self._copy(self.table, frame.columns, csv_of(frame))
 
     def _change(self, piece: Piece) -> None:
         """Changes the rows of a state by their keys; deletes those of an earlier query of the
         name.
         """
-        self._make(piece.query.variables, self.key)
+        self._make(piece.query.variables, self.key, piece.batch)
         before = self._before
         if before is not None and before.since not in (0, piece.query.since):
-            self._run(f"DELETE FROM {_quote(self.table)}")
+            self._run(f"DELETE FROM {quote_name(self.table)}")
         change = change_of(piece.query.variables, self.key, piece.batch)
-        same = " AND ".join(f"t.{_quote((k,))} = s.{_quote((k,))}" for k in self.key)
+        same = " AND ".join(f"t.{quote_name((k,))} = s.{quote_name((k,))}" for k in self.key)
         for step in change:
             if step.rows.height:
                 self._step(step, same)
 
     def _step(self, step: Change, same: str) -> None:
         """Deletes, changes, or inserts rows, through a table of this transaction."""
-        table, columns = _quote(self.table), step.rows.columns
+        table, columns = quote_name(self.table), step.rows.columns
         if step.kind == "come":
             self._copy(self.table, columns, csv_of(step.rows))
             return
-        listed = ", ".join(_quote((c,)) for c in columns)
+        listed = ", ".join(quote_name((c,)) for c in columns)
         staged = f"levada_{step.kind}"
         if staged not in self._staged:  # once a connection, since each table adds to the catalogues
             text = f"SELECT {listed} FROM {table} LIMIT 0"
@@ -295,7 +311,7 @@ class PostgresTarget:
             done = self._run(f"DELETE FROM {table} t USING {staged} s WHERE {same}")
         else:
             others = [c for c in columns if c not in self.key] or [self.key[0]]
-            sets = ", ".join(f"{_quote((c,))} = s.{_quote((c,))}" for c in others)
+            sets = ", ".join(f"{quote_name((c,))} = s.{quote_name((c,))}" for c in others)
             done = self._run(f"UPDATE {table} t SET {sets} FROM {staged} s WHERE {same}")
         if done.rowcount != step.rows.height:
             raise SinkError(
@@ -312,7 +328,7 @@ class PostgresTarget:
     def _is_there(self, table: tuple[str, ...]) -> bool:
         # FROM: a session sees the tables of others only after it opens one itself
         there = "SELECT to_regclass(%s) IS NOT NULL FROM pg_namespace LIMIT 1"
-        row = self._run(there, _quote(table)).fetchone()
+        row = self._run(there, quote_name(table)).fetchone()
         return bool(row[0])
 
     def _lacks(self, table: tuple[str, ...]) -> bool:
@@ -324,26 +340,37 @@ class PostgresTarget:
         self._run("SELECT pg_advisory_xact_lock(%s)", _MAKING)
         return not self._is_there(table)
 
-    def _make(self, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
+    def _make(self, columns: tuple[str, ...], key: tuple[str, ...], batch: Batch) -> None:
         """Creates the table, unless it exists; checks that a state's table has its key."""
         if self._columns == columns:
             return
         if self._lacks(self.table):
-            kinds = {"report": "bigint", "change": "smallint"} if not key else {}
-            made = [f"{_quote((c,))} {kinds.get(c, 'text')}" for c in columns]
-            listed = ", ".join(_quote((k,)) for k in key)
+            fixed = {"report": "timestamptz", "change": "smallint"} if not key else {}
+            kinds = {**_inferred_types(batch), **dict(self.types), **fixed}
+            made = [f"{quote_name((c,))} {kinds.get(c, 'text')}" for c in columns]
+            listed = ", ".join(quote_name((k,)) for k in key)
             made += [f"PRIMARY KEY ({listed})"] if key else []
-            self._run(f"CREATE TABLE {_quote(self.table)} ({', '.join(made)})")
+            self._run(f"CREATE TABLE {quote_name(self.table)} ({', '.join(made)})")
         elif key:
             self._check_key(key)
+        self._instants = not key and self._type_of("report") in _INSTANTS
         self._columns = columns
+
+    def _type_of(self, column: str) -> str:
+        """Returns the type of a column of the table, "" if there is none."""
+        row = self._run(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) "
+            "AND attname = %s AND NOT attisdropped",
+            quote_name(self.table), column,
+        ).fetchone()  # fmt: skip
+        return str(row[0]) if row else ""
 
     def _check_key(self, key: tuple[str, ...]) -> None:
         indexes = self._run(
             "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = "
             "i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = to_regclass(%s) AND "
             "i.indisunique GROUP BY i.indexrelid",
-            _quote(self.table),
+            quote_name(self.table),
         ).fetchall()
         if not any(set(names) == set(key) for (names,) in indexes):
             raise SinkError(
@@ -352,8 +379,8 @@ class PostgresTarget:
             )
 
     def _copy(self, table: tuple[str, ...], columns: list[str], data: bytes) -> None:
-        listed = ", ".join(_quote((c,)) for c in columns)
-        text = f"COPY {_quote(table)} ({listed}) FROM STDIN (FORMAT csv)"
+        listed = ", ".join(quote_name((c,)) for c in columns)
+        text = f"COPY {quote_name(table)} ({listed}) FROM STDIN (FORMAT csv)"
         with self._connection.cursor() as cursor, cursor.copy(text) as copy:
             copy.write(data)
 
@@ -377,24 +404,12 @@ class PostgresTarget:
             self._columns = ()  # the transaction that created the table was rolled back
             if isinstance(error, TimeoutError):
                 self._silence = min(2 * self._silence, LONGEST_SILENCE)
-            why = _line(error)
+            why = first_line(error)
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
             away = isinstance(error, library().OperationalError) and _comes_again(error)
             if self._begun or away:  # data must not end the engine
                 raise TargetAwayError(text) from None
             raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
-
-
-def library() -> ModuleType:
-    """Imports psycopg. Raises a ``SinkError`` that explains how to install it."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise SinkError(
-            "PostgreSQL needs the package psycopg.", hint="Say pip install 'levada[postgres]'."
-        ) from error
-    module: ModuleType = psycopg
-    return module
 
 
 def _with_timeout(psycopg: Any, silence: float) -> Any:
@@ -432,19 +447,33 @@ def _comes_again(error: Any) -> bool:
     return "FATAL" not in text or any(word in text for word in _COMES_AGAIN)
 
 
-def _line(error: Any) -> str:
-    """Returns PostgreSQL's message, in a line without a dot."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
+def _inferred_types(batch: Batch) -> dict[str, str]:
+    """Returns the types of columns whose values all have one. Whole numbers may have any size."""
+    types = {}
+    for name, column in batch.columns.items():
+        typed = infer_values(column.cast(pl.String))
+        dtype = typed.values.dtype
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
+            types[name] = "timestamp"
+        elif typed.kind in _OF_KIND and dtype != pl.String:
+            types[name] = _OF_KIND[typed.kind]
+    return types
 
 
-def _quote(name: tuple[str, ...]) -> str:
-    """Quotes a name, with its schema if it has one, for SQL.
+def _types(who: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Parses ``n bigint;t double precision``. Raises ``UsageError``.
 
-    >>> _quote(("public", 'a"b'))
-    '"public"."a""b"'
+    >>> _types("q", "n bigint; t double precision")
+    (('n', 'bigint'), ('t', 'double precision'))
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+    types = []
+    for text in filter(None, (part.strip() for part in str(value or "").split(";"))):
+        name, _, kind = text.partition(" ")
+        if kind.strip() not in TYPES:
+            message = f"{who}: columns: {text} has no type that is known."
+            raise UsageError(message, hint=near(kind.strip(), TYPES))
+        types.append((name, kind.strip()))
+    return tuple(types)
 
 
 def _place(who: str, value: Any) -> str:
@@ -452,23 +481,3 @@ def _place(who: str, value: Any) -> str:
         return password_place(value)
     except UsageError as error:
         raise UsageError(f"{who}: {error.message}", hint=error.hint) from None
-
-
-def _check_url(who: str, url: str) -> None:
-    """Checks that a URL has no password, and a database."""
-    try:
-        parts = urlsplit(url)
-        words = dict(parse_qsl(parts.query))
-        secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
-        has_database = bool(parts.path.strip("/")) or "dbname" in words
-    except ValueError:
-        secret = has_database = False
-    if secret:
-        raise UsageError(
-            f"{who}: a password does not stand in a URL, where others would read it.",
-            hint="Say password=env:VARIABLE or password=file:PATH.",
-        )
-    if not has_database:
-        raise UsageError(
-            f"{who}: the URL names no database.", hint="Say postgresql://USER@HOST:PORT/DATABASE."
-        )

@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from levada.connectors.config.kafka_config import hint_of
+from levada.connectors.config.postgres_url import SCHEMES as POSTGRES
 from levada.connectors.sinks.delta_sink import SCHEME as DELTA
 from levada.connectors.sinks.delta_sink import DeltaTarget
 from levada.connectors.sinks.kafka_sink import SCHEME as KAFKA
 from levada.connectors.sinks.kafka_sink import KafkaTarget
-from levada.connectors.sinks.postgres_sink import SCHEMES as POSTGRES
 from levada.connectors.sinks.postgres_sink import PostgresTarget
 from levada.connectors.sinks.transactional_sink import Target
 from levada.core.frozen import frozen
-from levada.errors import UsageError, near
+from levada.errors import UsageError
 
 Make = Callable[[str, str, Mapping[str, Any], str], Target]
 _MAKERS: dict[str, Make] = {
@@ -63,6 +64,7 @@ class Destination:
         for key in self.options:
             if key not in OPTIONS[scheme]:
                 raise UsageError(
-                    f"The output of {query} has no option {key}.", hint=near(key, OPTIONS[scheme])
+                    f"The output of {query} has no option {key}.",
+                    hint=hint_of(key, OPTIONS[scheme]),
                 )
         return _MAKERS[scheme](query, self.url, self.options, owner)

@@ -9,6 +9,7 @@ Formats of whole files are not supported (the command line checks both).
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import BinaryIO
 
@@ -44,6 +45,13 @@ def check_iso(form: Format) -> None:
     if form not in _BEFORE:
         hint = "Say --format " + " or ".join(_BEFORE) + ", or leave --times out."
         raise UsageError(f"{form} has no place for times as texts.", hint=hint)
+
+
+def shows_iso(times: str | None, form: Format) -> bool:
+    """Whether standard output gets times as texts: as ``times`` says, else if people read it."""
+    if times is None:
+        return form in _BEFORE and sys.stdout.isatty()
+    return times == "iso"
 
 
 def with_iso_times(form: Format, records: pl.Series) -> pl.Series:

@@ -122,6 +122,16 @@ def with_schema(config: StreamConfig) -> StreamConfig:
     )
 
 
+def schema_at(path: str) -> tuple[tuple[str, str], ...]:
+    """Returns the columns of a file that a schema can name. Raises ``SourceError``."""
+    try:
+        types = pq.read_schema(path)
+    except Exception as error:
+        raise SourceError(f"The file {path} is no Parquet: {reason(error)}") from error
+    pairs = {name: _type_of(kind) for name, kind in _leaves(types)}.items()
+    return tuple((name, kind) for name, kind in pairs if kind)
+
+
 def _find_needed(config: StreamConfig) -> dict[str, None]:
     """Returns the columns to read, each once, in order."""
     names = dict.fromkeys([name for name, _ in config.read_columns])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from levada.connectors.spool.row_batches import RdfGraph, graph_lines, term_text
+from levada.connectors.spool.row_batches import ArrowFrame, RdfGraph, graph_lines, term_text
 from levada.runtime.driver.static_graphs import Source
 
 StaticSource = str | os.PathLike[str] | RdfGraph | Iterable[str | Sequence[object]]
+TableSource = str | os.PathLike[str] | ArrowFrame | Sequence[Mapping[str, Any]]
 _DEFAULT = "urn:x-rdflib:default"
 
 

@@ -34,7 +34,7 @@ from levada.checkpoint.manifest import (
 )
 from levada.checkpoint.query_totals import solutions_of
 from levada.checkpoint.request_files import read_ledger, read_server_report
-from levada.connectors.ingest.static_load_report import Loaded
+from levada.connectors.ingest.static_load_report import Loaded, TableState, read_states
 from levada.core.checkpoint_files import facts_of
 from levada.core.count_text import count_text
 from levada.core.event_time import MAX, MIN, WindowKind, instant
@@ -206,7 +206,8 @@ class Status:
     ends (ms) of the program's ended queries. ``relaxed_joins``: the costs of relaxed joins.
     ``join_strategies``: the forms of joins whose form is chosen. ``transport``: the transport of
     blobs between tasks. ``migrating_queries``: the queries that migrate to another order of joins.
-    ``static_load``: the last read of static data.
+    ``static_load``: the last read of static data. ``tables``: the static tables, as they were read
+    last.
     ``token_faults``: rejected lines of the server's file of tokens. ``clock_step``: the last step
     of the active engine's clock. ``memory``: of the active or last engine.
     """
@@ -232,6 +233,7 @@ class Status:
     transport: CarriedStatus | None = None
     migrating_queries: tuple[str, ...] = ()
     static_load: Loaded | None = None
+    tables: tuple[TableState, ...] = ()
     token_faults: int = 0
     clock_step: str = ""
     memory: MemoryStatus | None = None
@@ -350,6 +352,7 @@ def status_of(
         relaxed_joins=tuple(relaxed_joins(manifest.relaxed_joins)),
         join_strategies=tuple(forms(manifest.join_strategies, plan)),
         transport=carried_status(manifest.transport), static_load=manifest.static_load,
+        tables=tuple(read_states(root)),
         migrating_queries=tuple(plan.nodes[at].members.query_at(member) for at, member in muted),
     )  # fmt: skip
 
@@ -518,7 +521,12 @@ def _wait_text(least: int, due: int | None, holder: str | None) -> str:
     if least >= MAX:
         return "Nothing came through the query's joins, filters and windows."
     if due is not None:
-        late = f" {holder} holds it back." if holder is not None else ""
+        late = ""
+        if holder is not None:
+            late = (
+                f" {holder} holds it back: if it is silent or finished, say idle=5s; if its rows "
+                "have no times, read it as a table."
+            )
         here, there = instant(least), instant(due)
         return f"The next report can be made when the watermark, at {here}, reaches {there}.{late}"
     return "Nothing has come through the query's joins, filters and windows yet."

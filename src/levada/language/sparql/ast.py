@@ -374,7 +374,8 @@ class QueryUnit:
 
     ``output`` is RSTREAM, ISTREAM or DSTREAM, from REGISTER or from the dialect. ``reporting``: the
     reports and the start that the text defines; the dialect defines the rest. ``report_clauses``:
-    the clauses from which ``reporting`` follows, in order.
+    the clauses from which ``reporting`` follows, in order. ``entailment``: the regime that the text
+    names, as a word of the option.
     """
 
     register: Register | None
@@ -388,3 +389,4 @@ class QueryUnit:
     output: str = "RSTREAM"
     reporting: Reporting = field(default_factory=Reporting)
     report_clauses: tuple[ReportClause, ...] = field(default=(), compare=False, repr=False)
+    entailment: str = ""

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,11 @@ from levada.core.durable_files import hidden_name, make_folder, replace_file
 from levada.errors import SourceError, UsageError, near
 
 if TYPE_CHECKING:  # a check declares static data and keeps none
+    import polars as pl
+
     from levada.checkpoint.leadership.commit_log import Leadership
+    from levada.connectors.config.table_config import TableConfig
+    from levada.runtime.driver.static_tables import StaticTables
 
 LOOK = 0.2  # s between two looks at files that may change
 BLOCK = 1 << 20
@@ -46,6 +50,7 @@ class StaticGraphs:
         self._lock = threading.RLock()
         self._stamps: dict[str, Stamp] = {}  # of the checked files, by their paths
         self._looked = 0.0
+        self.tables: StaticTables | None = None
 
     @property
     def size(self) -> int:
@@ -93,12 +98,31 @@ class StaticGraphs:
             self._stamps[file.path] = _stamp(file.path)
         self.files = (*self.files, file)
 
+    def add_table(self, config: TableConfig, frame: pl.DataFrame | None = None) -> None:
+        """Adds a static table. Raises ``SourceError``, ``UsageError``."""
+        # imported here: most engines have no tables
+        from levada.connectors.sources.postgres_table import shown_source
+        from levada.runtime.driver.static_tables import StaticTables
+
+        if self.tables is None:
+            self.tables = StaticTables(self.folder)
+        if config.graph in self.graphs - self.tables.graphs:
+            raise UsageError(f"There is a static graph <{config.graph}> beside the table.")
+        self.tables.declare(config, frame)
+        source = shown_source(config) or config.name
+        graphs = frozenset({config.graph})
+        file = StaticFile("", "nt", graphs, replaceable=True, copied_from=source)
+        self.files = (*self.files, file)
+
     def place(self) -> None:
         """Copies data into the folder that are not read in place: lines, and replaceable data."""
         make_folder(self.folder)
+        tables = {} if self.tables is None else self.tables.place()
         placed = []
         for i, file in enumerate(self.files):
-            if file.replaceable:
+            if (graph := min(file.graphs, key=str)) in tables:
+                file = replace(file, path=tables[graph])
+            elif file.replaceable:
                 file = self._with_copy(file)
             elif not file.path:  # also without lines
                 path, data = self.folder / f"{i}.nt", "".join(file.lines).encode()
@@ -108,6 +132,8 @@ class StaticGraphs:
                 file = replace(file, path=str(path), lines=())
             placed.append(file)
         self.files = tuple(placed)
+        if self.tables is not None:
+            self.tables.watch()
 
     # -- while epochs run --
 
@@ -131,6 +157,9 @@ class StaticGraphs:
         """Checks that a graph was declared. GRAPH ?g ranges over the declared graphs when queries
         are planned, so none can be added later.
         """
+        if self.tables is not None and graph in self.tables.graphs:
+            message = f"The graph <{graph}> is a table, which changes with its source."
+            raise UsageError(message, hint="Change the rows of the table.")
         if graph in self.replaceable:
             return
         name = "The default graph" if graph is None else f"The static graph <{graph}>"
@@ -152,6 +181,8 @@ class StaticGraphs:
         """Reads files that have changed on the disk. Warns about ill-formed ones and keeps their
         previous content.
         """
+        if self.tables is not None:
+            self._take_tables(self.tables.take_changes())
         if not self._stamps or time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
@@ -159,6 +190,15 @@ class StaticGraphs:
             for i, file in enumerate(self.files):
                 if file.copied_from in self._stamps:
                     self._reload_one(i, file)
+
+    def _take_tables(self, copies: Mapping[str, str]) -> None:
+        """Takes the changed tables, by graph."""
+        with self._lock:
+            for graph, path in copies.items():
+                self.files = tuple(
+                    replace(file, path=path) if graph in file.graphs else file
+                    for file in self.files
+                )
 
     def _reload_one(self, i: int, file: StaticFile) -> None:
         try:
@@ -181,8 +221,11 @@ class StaticGraphs:
         engine leads.
         """
         with self._lock:
-            named = {f.path for f in (*self.files, *needed)}
+            # listed first: what is written from now on is not
             copies = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
+            named = {f.path for f in (*self.files, *needed)}
+            if self.tables is not None:
+                named |= self.tables.copies
             reign.check()
             for path in copies:
                 if str(path) not in named:

@@ -162,7 +162,9 @@ def test_late_and_dead_letters_lie_beside_the_results(app: Any, tmp_path: Path) 
         for p in (tmp_path / "out" / "dead-letter").iterdir()
         for line in p.read_text().splitlines()
     ]
-    assert set(late[0]) == {"stream", "source", "offset", "ts", "watermark", "text"}
+    assert set(late[0]) == {
+        "stream", "source", "offset", "ts", "watermark", "text", "reason",
+    }  # fmt: skip
     assert set(dead[0]) == {"stream", "source", "offset", "reason", "text"}
 
 

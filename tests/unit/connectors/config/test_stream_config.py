@@ -207,3 +207,18 @@ def test_the_sign_of_a_relation_is_no_column_that_queries_see() -> None:
 def test_what_is_no_sign(path: str, options: Any) -> None:
     with pytest.raises(UsageError, match="is no string column of a tuple stream"):
         StreamConfig.from_options("r", path, **options)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("ca", "Say tls_ca=FILE."),
+     ("key", "Say message_key=COLUMN for the keys of messages, or tls_key=FILE.")],
+)  # fmt: skip
+def test_an_option_of_tls_without_its_prefix_has_a_hint(word: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"has no option {word}") as error:
+        StreamConfig.from_options("s", "kafka://h:1/t", format="nt", **{word: __file__})
+    assert error.value.hint == hint
+    config = StreamConfig.from_options(
+        "s", "kafka://h:1/t", format="nt", tls="true", tls_ca=__file__
+    )
+    assert config.kafka is not None and config.kafka.ca == __file__

@@ -249,6 +249,8 @@ def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
             engine.stream(config.name, config)
         for static in app.static:
             engine.static(static.path, static.graph, static.format)
+        for table in app.tables:
+            engine.table(table.name, table.source, **table.options)
         engine.register_all(queries_of(app))
         engine._on_epoch(see)
         engine.start(once=True, keep_open=True)

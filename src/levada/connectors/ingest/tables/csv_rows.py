@@ -139,6 +139,8 @@ def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: in
     """Reads the needed columns of so many records as strings; null is an empty field. Raises
     ``ValueError`` if pyarrow finds another number.
     """
+    if len(data) and data[-1] == ord(chunk.separator):
+        data = np.append(data, np.uint8(10))  # else pyarrow takes it for quoted behind a quoted one
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
         pacsv.ReadOptions(

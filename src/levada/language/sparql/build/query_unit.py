@@ -54,6 +54,7 @@ class Builder(Windows):
             output=self._output,
             reporting=self._reporting,
             report_clauses=tuple(self._report_clauses),
+            entailment=self._entailment,
         )
 
     def _implicit(

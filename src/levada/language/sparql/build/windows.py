@@ -92,6 +92,12 @@ def _check(text: str, length: Fraction, least: int) -> int:
 
 
 _TUMBLES = "tumbles"
+_REGIMES = {
+    "http://www.w3.org/ns/entailment/Simple": "none",
+    "http://www.w3.org/ns/entailment/RDFS": "rdfs",
+    "http://www.w3.org/ns/entailment/OWL-RDF-Based": "owl",
+    "http://www.w3.org/ns/owl-profile/RL": "owl",
+}
 
 
 class Moment(NamedTuple):
@@ -113,12 +119,15 @@ class Windows(Patterns):
         self._named = False  # some pattern names its window
         self._output: str = dialect.output
         self._said: str | None = None  # the output as written in the text
+        self._entailment = ""
         self._reporting = ast.Reporting(policy=dialect.report)
         self._report_clauses: list[ast.ReportClause] = []
 
     # --- register
 
-    def register(self, token: Token, operator: Token, name: ast.Constant) -> ast.Register:
+    def register(
+        self, token: Token, operator: Token, name: ast.Constant, regime: None = None
+    ) -> ast.Register:
         """``REGISTER RSTREAM name AS``."""
         self._say_output(operator)
         return ast.Register(self._output, name, self._span(token))
@@ -134,6 +143,14 @@ class Windows(Patterns):
     ) -> ast.Register:
         """``REGISTER QUERY name COMPUTED EVERY d AS``, and REGISTER STREAM."""
         return ast.Register(self._output, name, self._span(token))
+
+    def regime(self, token: Token, name: ast.Constant) -> None:
+        """``UNDER ENTAILMENT REGIME r``."""
+        word = _REGIMES.get(_name(name))
+        if word is None:
+            hint = f"Say one of {', '.join(f'<{iri}>' for iri in _REGIMES)}."
+            raise self._unsupported_error(f"The regime <{_name(name)}>", name.span, hint)
+        self._entailment = word
 
     def computed_every(self, token: Token, length: int) -> None:
         """``COMPUTED EVERY d``."""
@@ -151,6 +168,12 @@ class Windows(Patterns):
     ) -> ast.WindowClause:
         """``FROM NAMED WINDOW name ON stream [...]``."""
         return ast.WindowClause(name, stream, spec, self._span(token))
+
+    def from_merged_window(
+        self, token: Token, name: ast.Constant, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause:
+        """``FROM WINDOW name ON stream [...]``: a part of the default graph."""
+        return ast.WindowClause(name, stream, spec, self._span(token), True)
 
     def from_stream(
         self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
@@ -213,6 +236,10 @@ class Windows(Patterns):
         if step is None and not self._dialect.tumbling_range:
             return ast.Range(length, None)
         return ast.Range(length, step if isinstance(step, int) else length)
+
+    def tumbling_spec(self, token: Token, length: int) -> ast.Range:
+        """``TUMBLING d``."""
+        return ast.Range(length, length)
 
     def past_spec(
         self, start: Moment, end: Moment | None, step: int | str | None = None

@@ -28,12 +28,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
+from itertools import count
 
 from levada.core.count_text import count_text
 from levada.core.event_time import Window, WindowKind
 from levada.core.expressions import Expression, Var
 from levada.core.frozen import frozen
-from levada.core.query_model import Output, StreamWindow
+from levada.core.names import column_iri, table_graph
+from levada.core.query_model import Output, StreamWindow, TriplePattern
+from levada.core.rdf_terms import Iri
 from levada.core.user_functions import UserOperator, declared_for_cql
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.language.cql.ast import (
@@ -82,6 +85,7 @@ Typed = tuple[tuple[str, LiteralType], ...]
 
 _NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
 _WORDS = {"ORDERBY": "Order By", "SLICE": "Limit", "NUMBER": "Over, First, Last or Median"}
+TYPE = Iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _NO_WINDOW = WindowSpec(WindowWord.NONE)
 
 
@@ -171,15 +175,19 @@ class Levels:
         relations: Collection[str],
         script: Script,
         options: QueryOptions,
+        *,
+        tables: Mapping[str, Mapping[str, str]],
     ) -> None:
         self.text = text
         self.streams = {
             n: {c: LiteralType(t) for c, t in columns.items()} for n, columns in streams.items()
         }
         self.relations = relations
+        self.tables = tables
         self.views = script.views
         self.options = options
         self.windows: list[StreamWindow] = []
+        self._rows = count(1)
         self.rdf: Collection[str] = ()  # the names of RDF streams, for messages
         for declared in script.declared:
             self._check_declared(declared.schema)
@@ -193,7 +201,8 @@ class Levels:
         if query.output is None and _reads_calls(query):
             query = replace(query, output="Rstream")
         apart = self.options.nonempty or self.options.empty_reports
-        return self.statement(query, asked.views, Reading.APART if apart else Reading.CHANGES)
+        level = self.statement(query, asked.views, Reading.APART if apart else Reading.CHANGES)
+        return level if level.windows else replace(level, output=Output.RSTREAM)
 
     def statement(
         self, statement: Statement, visible: int, reading: Reading = Reading.CHANGES
@@ -202,7 +211,6 @@ class Levels:
 
         ``reading``: how its reader reads it.
         """
-        before = len(self.windows)
         if _needs_whole(statement):
             reading = Reading.WHOLE
         elif reading is Reading.CHANGES:
@@ -217,7 +225,10 @@ class Levels:
             tuple(sorted(level_windows)),
             Output[(statement.output or "relation").upper()],
         )
-        assert before < len(self.windows), "a query reads something"
+        if not level.windows and statement.output is not None:
+            message = f"{statement.output} needs a stream, and this query reads tables alone."
+            hint = f"Leave {statement.output} out: Levada answers again when a table changes."
+            raise QueryError(message, span=statement.span, text=self.text, hint=hint)
         self._check_level(level, statement.span)
         return level
 
@@ -271,6 +282,8 @@ class Levels:
 
     def _derive_level(self, rows: Rows) -> Rows:
         """Returns rows as a level of its own, as a query in brackets is."""
+        if not rows.windows:
+            return rows
         windows = tuple(sorted(rows.windows))
         below = tuple(sorted({w for i in windows for w in (i, *self.windows[i].beneath)}))
         on = self.windows[windows[0]]
@@ -333,8 +346,11 @@ class Levels:
             raise UnsupportedError(message, span=table.span, text=self.text, hint=hint)
         if view is not None:
             return self._derived_table(table, self._view(view), reading)
+        if table.stream in self.tables:
+            return self._static_table(table)
         if table.stream not in self.streams:
-            known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
+            views = (v.schema.name for v in self.views[:visible])
+            known = [*self.streams, *self.tables, *views]
             raise self._unknown_stream(table.stream, table.span, known)
         if table.calls:
             return self._user_operators(table)
@@ -411,6 +427,27 @@ class Levels:
         message = f"There is no tuple stream {name}."
         return UnknownNameError(message, span=span, text=self.text, hint=hint)
 
+    def _static_table(self, table: Table) -> Leaf:
+        """Translates a table of static data: its rows are subjects of a graph."""
+        spec = self._spec(table, True)
+        assert spec.word is WindowWord.NONE
+        declared = {c: LiteralType(t) for c, t in self.tables[table.stream].items()}
+        row, graph = Var(f".{next(self._rows)}.row"), table_graph(table.stream)
+
+        def rows(named: Named) -> nodes.Node:
+            source = nodes.InGraph(graph)
+            node: nodes.Node = nodes.Bgp(source, (TriplePattern(row, TYPE, Iri(graph)),))
+            for column, variable in named:
+                is_text = declared[column] is LiteralType.STRING
+                value = Var(variable if is_text else f".{variable}")
+                cell = TriplePattern(row, Iri(column_iri(graph, column)), value)
+                node = nodes.LeftJoin(node, nodes.Bgp(source, (cell,)), None)
+                if not is_text:  # joins compare values of tuples, not texts
+                    node = nodes.Extend(node, variable, cast(declared[column].value, value))
+            return nodes.Project(node, tuple(variable for _, variable in named))
+
+        return Leaf(Columns(table.alias, declared, False, table.span), rows, frozenset())
+
     def _relation(self, name: str) -> Level:
         """Returns a relation as a level of its own: inserted rows that are not deleted."""
         columns = tuple(self.streams[name].items())
@@ -460,7 +497,7 @@ class Levels:
         spec = self._spec(table, level.is_relation)
         monotone = Analysis().properties_of(level.node).monotone
         inline = reading is Reading.WHOLE or (monotone and reading is Reading.CHANGES)
-        if level.is_relation and inline and not _is_held(level.node):
+        if not level.windows or (level.is_relation and inline and not _is_held(level.node)):
             return Leaf(columns, partial(_inline_level, level), frozenset(level.windows))
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.windows for w in (i, *self.windows[i].beneath)}))
@@ -533,6 +570,14 @@ class Levels:
     def _check_level(self, level: Level, span: Span) -> None:
         """Checks that operators above a view or a query in brackets follow from its changes."""
         properties = Analysis().properties_of(level.node)
+        if properties.free and level.windows:
+            message = "Rows of a table alone would be results of this query whenever it reports."
+            hint = "Join the table with a stream; a Right or Full Join, or a Union, reads streams."
+            raise UnsupportedError(message, span=span, text=self.text, hint=hint)
+        if properties.derived and not properties.over_tuples:
+            message = "A table beside a view or a query in brackets is not there yet in CQL."
+            hint = "Join the table with the streams themselves, within the brackets or the view."
+            raise UnsupportedError(message, span=span, text=self.text, hint=hint)
         if properties.derived and properties.not_by_changes:
             word = _WORDS.get(properties.not_by_changes, properties.not_by_changes)
             message = f"{word} over a view or a query in brackets is not there yet in CQL."

@@ -25,9 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from levada.core.expressions import Var
+from levada.core.expressions import Call as Operate
+from levada.core.expressions import Const, Expression, Function, Var
 from levada.core.frozen import frozen
+from levada.core.rdf_terms import Iri
 from levada.errors import QueryError, UnknownNameError
 from levada.language.cql.ast import (
     Call,
@@ -59,6 +62,7 @@ from levada.language.translate.cql.scope import (
 from levada.plan.logical import nodes
 
 Named = tuple[tuple[str, str], ...]
+_NO_VALUE = Const(Iri("urn:levada:null"))  # equals no value of a column
 
 
 @frozen
@@ -375,7 +379,8 @@ class From:
                 parts.append(self._table(item, renamed))
                 continue
             rows = self._outer(item, translator)
-            parts.append(self._derive(rows) if len(region.items) > 1 else rows)
+            is_level = len(region.items) > 1 and not self._is_lookup(item)
+            parts.append(self._derive(rows) if is_level else rows)
         joined = _join_linked(parts)
         node = joined.node
         here = self._translator(translator, renamed)
@@ -400,6 +405,8 @@ class From:
     def _outer(self, join: Outer, translator: Translator) -> Rows:
         """Returns the rows of a join by difference."""
         left = self._rows(join.left, {}, translator)
+        if self._is_lookup(join):
+            return self._lookup(left, join, translator)
         left = left if join.left.is_plain else self._derive(left)
         kept = join.kind in ("left", "right", "full")
         if join.unknown is not None:
@@ -422,6 +429,37 @@ class From:
             matched = nodes.Project(matches.node, right.variables)
             whole = nodes.Union(whole, nodes.Except(of_right, matched))
         return Rows(whole, matches.variables, windows)
+
+    def _is_lookup(self, item: int | Outer) -> bool:
+        """Whether this is a Left Join whose right side are static tables."""
+        return (
+            isinstance(item, Outer)
+            and item.kind == "left"
+            and item.right.is_plain
+            and not any(self.leaves[table].windows for table in item.right.tables())
+            and all(isinstance(one, int) or self._is_lookup(one) for one in item.left.items)
+        )
+
+    def _lookup(self, left: Rows, join: Outer, translator: Translator) -> Rows:
+        """Returns the rows of a Left Join with static tables: static rows do not come and go, so no
+        difference is needed. NULL, for which no static row has a value, equals nothing.
+        """
+        right = self._rows(join.right, {}, translator)
+        one, other = left.node, right.node
+        rest: list[Expression] = []
+        for condition in join.conditions:
+            pair = self._pair(condition, left, join.right)
+            if pair is None:
+                rest.append(self._translator(translator, {}).condition(condition, "On"))
+                continue
+            key = f".{pair[0]}={pair[1]}"
+            one = nodes.Extend(one, key, Operate(Function.COALESCE, (Var(pair[0]), _NO_VALUE)))
+            has_value = Operate(Function.BOUND, (Var(pair[1]),))
+            other = nodes.Extend(nodes.Filter(other, has_value), key, Var(pair[1]))
+        on = reduce(lambda a, b: Operate(Function.AND, (a, b)), rest) if rest else None
+        variables = (*left.variables, *right.variables)
+        node = nodes.Project(nodes.LeftJoin(one, other, on), variables)
+        return Rows(node, variables, left.windows | right.windows)
 
     def _matches(
         self,

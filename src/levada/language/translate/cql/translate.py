@@ -8,6 +8,7 @@ expanded. Each use of a view is translated separately, and the plan shares equal
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from levada.core.query_model import Form
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
@@ -32,14 +33,15 @@ def translate_cql(
     *,
     dialect: str = "cql",
     rdf: Collection[str] = (),
+    tables: Streams = MappingProxyType({}),
 ) -> nodes.Query:
     """Returns the algebra of a CQL text: one query, and the views before it. ``dialect``: cql or
     stream. ``rdf``: the names of RDF streams, for messages.
 
     ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
     string, boolean), in order. The event time is a further column ``ts`` (integer, ms) unless the
-    schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
-    ``QueryError``.
+    schema has one. ``relations``: those of them whose rows are inserted and deleted. ``tables``:
+    the columns of static tables. Raises ``QueryError``.
 
     >>> text = "Istream(Select k From A [Range 5 s] Where v > 1)"
     >>> query = translate_cql(text, {"A": {"k": "integer", "v": "double"}})
@@ -48,7 +50,7 @@ def translate_cql(
     """
     try:
         script = parse_script(text, quoted_texts=dialect == STREAM.name)
-        return _translate(script, text, streams, options, (relations, rdf))
+        return _translate(script, text, streams, options, (relations, rdf, tables))
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
 
@@ -58,14 +60,16 @@ def _translate(
     text: str,
     streams: Streams,
     options: QueryOptions,
-    others: tuple[Collection[str], Collection[str]],
+    others: tuple[Collection[str], Collection[str], Streams],
 ) -> nodes.Query:
     if len(script.queries) != 1:
         count_text = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
         raise QuerySyntaxError(f"This text has {count_text}, one is needed.", span=span, text=text)
-    asked, (relations, rdf) = script.queries[0], others
-    return translate_query(script, asked, text, streams, options, relations=relations, rdf=rdf)
+    asked, (relations, rdf, tables) = script.queries[0], others
+    return translate_query(
+        script, asked, text, streams, options, relations=relations, rdf=rdf, tables=tables
+    )
 
 
 def translate_query(
@@ -77,9 +81,10 @@ def translate_query(
     *,
     relations: Collection[str] = (),
     rdf: Collection[str] = (),
+    tables: Streams = MappingProxyType({}),
 ) -> nodes.Query:
     """Returns the algebra of one query of a script. Raises ``QueryError``."""
-    levels = Levels(text, streams, relations, script, options)
+    levels = Levels(text, streams, relations, script, options, tables=tables)
     levels.rdf = rdf
     top = levels.outermost(asked)
     levels.check_report()

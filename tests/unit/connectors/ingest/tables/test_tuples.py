@@ -75,6 +75,12 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string() -> None:
     assert result.columns["k"].facet("m").tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_an_empty_last_field_behind_a_quoted_one_is_no_value(end: str) -> None:
+    text = run(f'1,1,1,1,"",{end}', "ts,k,v,b,x,s").columns["s"].text
+    assert text is not None and text.to_list() == [None]
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
@@ -182,6 +188,8 @@ def test_records_for_the_side_outputs() -> None:
             "ts": 1,
             "watermark": 5,
             "text": "1,1,1,a,1",
+            "reason": "Its time 1970-01-01T00:00:00.001Z is below the watermark "
+            "1970-01-01T00:00:00.005Z.",
         }
     ]
 

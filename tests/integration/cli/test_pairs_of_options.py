@@ -59,7 +59,7 @@ INPUTS = {
 """Options that name what a start reads and where it runs."""
 AGAIN = SERVE.keys() - {"--until"}
 """Options of a server that goes on. It refuses an end in the past after the open epoch."""
-CHANGES = {"--empty-reports", "--format", "--report", "--t0"}
+CHANGES = {"--empty-reports", "--format", "--lifetime", "--report", "--t0"}
 """Options with which a query has other results."""
 EVERY = {**OTHERS, **SERVE, **START}
 IN_A_FILE = {"--out", "--checkpoint", "--to", *OTHERS} - {"--times", "--partitions"}

@@ -150,10 +150,11 @@ def from_texts(texts: pl.Series) -> Column:
 
 def rows_of(column: Column, start: int, stop: int) -> Column:
     """Returns neighbouring rows of a column of texts, without a copy."""
-    kind, dbl, man, scale = (facet[start:stop] for facet in column.values())
+    kind, dbl, man, scale = column.values()
     texts = column.texts()
     return Column(
-        stop - start, None, None, kind, dbl, man, scale, lambda: texts[start:stop]
+        stop - start, None, None, kind[start:stop], dbl[start:stop], man[start:stop],
+        scale[start:stop], lambda: texts[start:stop],
     )  # fmt: skip
 
 

@@ -207,3 +207,11 @@ def test_the_sign_of_a_relation_is_no_column_that_queries_see() -> None:
 def test_what_is_no_sign(path: str, options: Any) -> None:
     with pytest.raises(UsageError, match="is no string column of a tuple stream"):
         StreamConfig.from_options("r", path, **options)
+
+
+@pytest.mark.parametrize("scheme", ["kafka", "mqtt", "sse+http", "ws", "s3", "postgresql"])
+def test_a_refused_address_is_shown_without_its_user_and_query(scheme: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        StreamConfig.from_options("s", f"{scheme}://u:word@h/t?token=word", format="nt")
+    assert f"{scheme}://...@h/t" in str(refused.value) and "word@" not in str(refused.value)
+    assert "token" not in str(refused.value)

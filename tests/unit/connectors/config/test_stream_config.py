@@ -215,3 +215,9 @@ def test_a_refused_address_is_shown_without_its_user_and_query(scheme: str) -> N
         StreamConfig.from_options("s", f"{scheme}://u:word@h/t?token=word", format="nt")
     assert f"{scheme}://...@h/t" in str(refused.value) and "word@" not in str(refused.value)
     assert "token" not in str(refused.value)
+
+
+@pytest.mark.parametrize("schema", [[1, [2]], ["ab"], [["k", "integer", 1]]])
+def test_a_schema_that_is_a_list_has_pairs(schema: list[Any]) -> None:
+    with pytest.raises(UsageError, match=r"schema of the stream s: a list of columns has pairs"):
+        StreamConfig.from_options("s", "a.csv", schema=schema)

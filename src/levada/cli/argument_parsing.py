@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from levada.cli.app.app_file import StaticSource, To, check_graph
 from levada.connectors.config.input_formats import RDF, word_of
 from levada.connectors.config.kafka_config import hint_of
+from levada.connectors.config.secret_reference import without_secrets
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.stream_options import OPTIONS, parse_flag
 from levada.core.names import check_stream_name, is_iri, is_word
@@ -106,7 +107,7 @@ def parse_output(text: str) -> tuple[str, To]:
     query, equals, rest = text.partition("=")
     url, options = split_options(rest)
     if not equals or "://" not in url or "://" in query:
-        raise UsageError(f"--to {_without_secrets(text)} names no query.", hint="Say QUERY=URL.")
+        raise UsageError(f"--to {without_secrets(text)} names no query.", hint="Say QUERY=URL.")
     return query, To(url, options)
 
 
@@ -135,7 +136,7 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
         if "://" in url and "=" not in url.partition("://")[0]:
             if len(queries) != 1:
                 raise UsageError(
-                    f"--to {_without_secrets(text)} names none of the {len(queries)} queries.",
+                    f"--to {without_secrets(text)} names none of the {len(queries)} queries.",
                     hint="Say QUERY=URL.",
                 )
             name, to = queries[0], To(url, options)
@@ -145,11 +146,6 @@ def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, lis
             raise UsageError(f"--to names no query: {name}.", hint=near(name, queries))
         outputs[name].append(to)
     return outputs
-
-
-def _without_secrets(text: str) -> str:
-    """Replaces the text before an @ in a URL, which may be a secret."""
-    return re.sub(r"//[^/]*@", "//...@", text)
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:

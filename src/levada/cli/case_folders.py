@@ -23,16 +23,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from levada.cli.app.app_file import App, QuerySource, load_app
+from levada.cli.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.app.run_app import run_app
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.serialization.encode_batch import records
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.serialization.serialize import heading
-from levada.core.durable_files import write_atomic
+from levada.core.durable_files import read_bounded, write_atomic
 from levada.core.frozen import frozen
 from levada.core.text_columns import join_lines
-from levada.errors import LevadaError, UsageError
+from levada.errors import LevadaError, UsageError, escape_controls
 from levada.language.dialects.detect import dialect_of_ending
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class CaseOutcome:
     def passed(self) -> bool:
         """Whether all results are as expected."""
         return not self.difference and not self.fault
+
+
+MAX_EXPECTED_BYTES = 64_000_000
 
 
 @frozen
@@ -116,7 +119,7 @@ def run_case(folder: Path, *, update: bool = False) -> CaseOutcome:
             if update:
                 write_atomic(path, text.encode())
             else:
-                difference += _difference(path, path.read_text(), text)
+                difference += _difference(path, text)
     except LevadaError as error:
         fault += error.message + (f" {error.hint}" if error.hint else "")
     return CaseOutcome(folder, time.monotonic() - began, difference, fault)
@@ -143,7 +146,7 @@ def _load_case(folder: Path) -> App:
     if not queries:
         hint = "Put a query file there, or an app file such as app.yaml."
         raise UsageError(f"The case {folder} has no query.", hint=hint)
-    sources = [QuerySource(p.stem, p.read_text(), dialect_of_ending(p.suffix)) for p in queries]
+    sources = [read_query(path) for path in queries]
     streams = [
         StreamConfig.from_options(name, path, **_options_of(path))
         for path in files
@@ -182,10 +185,18 @@ def _text_of(name: str, form: Format, results: Results) -> str:
     return (head + b"".join(lines)).decode()
 
 
-def _difference(path: Path, expected: str, results: str) -> str:
-    """Returns the lines that differ, as a diff; the order of rows within a report is free."""
+def _difference(path: Path, results: str) -> str:
+    """Returns the lines that differ, as a diff; the order of rows within a report is free. Raises
+    ``UsageError`` for a file that holds no results.
+    """
     form = Format(path.suffix[1:])
-    left, right = _comparable(form, expected, expected), _comparable(form, results, expected)
+    try:
+        expected = read_bounded(path, MAX_EXPECTED_BYTES).decode()
+        left = _comparable(form, expected, expected)
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} holds no results: {reason}.") from error
+    right = _comparable(form, results, expected)
     diff = difflib.unified_diff(left, right, f"{path}", "results", lineterm="", n=1)
     return "".join(f"{line}\n" for line in diff)
 
@@ -198,6 +209,8 @@ def _comparable(form: Format, text: str, expected: str) -> list[str]:
     if form in (Format.CSV, Format.TSV):
         return [*lines[:1], *sorted(lines[1:])]
     rows = [json.loads(line) for line in lines]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("a line is not an object")
     for row in rows:
         if '"query"' not in expected:
             row.pop("query", None)
@@ -226,7 +239,8 @@ def run_cases(folder: Path, junit: Path | None, *, update: bool) -> int:
 
 
 def _lines_of(outcome: CaseOutcome) -> Iterator[str]:
-    yield from (outcome.fault or outcome.difference).splitlines()
+    """Returns the lines to print; others may have written the files of a case."""
+    yield from map(escape_controls, (outcome.fault or outcome.difference).splitlines())
 
 
 def _junit(outcomes: Sequence[CaseOutcome]) -> ET.Element:

@@ -232,6 +232,9 @@ def drivers(status: Status) -> Iterator[str]:
         yield f"At work: process {at.pid} on {at.host}, since {instant(at.since_ms)}."
     if status.lost_tasks:
         yield status.lost_tasks
+    if status.failed_migrations:
+        times = count_text(status.failed_migrations, "time")
+        yield f"Levada has failed {times} as it moved queries; levada explain --shared says where."
     if status.token_faults:
         lines = count_text(status.token_faults, "line")
         yield f"The server does not take {lines} of its file of tokens; its log says why."

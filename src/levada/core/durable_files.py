@@ -205,3 +205,12 @@ def make_folders(path: Path, mode: int = 0o777) -> None:
     make_folders(path.parent, mode)
     path.mkdir(mode, exist_ok=True)
     sync_folder(path.parent)
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """Reads a file of at most ``most`` bytes, possibly a pipe or a device. Raises ``OSError``."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+    return data

@@ -448,6 +448,7 @@ class Engine:
         try:
             if self._spark is not False:
                 check_importable()
+            self._check_start(once=once)
             self._registry.begin()
             placed, learner = apply_placement(self._wish, self._open(), self._registry.streams)
             local_cores = cores(self._master) if self._is_here else 0
@@ -460,6 +461,11 @@ class Engine:
         except BaseException:
             self._close()
             raise
+
+    def _check_start(self, *, once: bool) -> None:
+        """Refuses a start before it makes a checkpoint."""
+        is_new = self._address is None and not (self.root / "levada.json").exists()
+        self._registry.check_start(once=once, is_new=is_new)
 
     @property
     def _is_here(self) -> bool:

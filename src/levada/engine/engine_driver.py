@@ -519,7 +519,7 @@ class Driver:
             guilty_one = ""
         if guilty_one:
             self.suspended.add([guilty_one], failure, queries)
-        elif not self._catalog.stop_switching():
+        elif not self._catalog.stop_switching(failure):
             raise failure from error
 
     def _is_over(self) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.ingest.static_files import StaticFile, name_files
+from levada.core.event_time import MIN
 from levada.core.names import check_query_name, derived_by, display_name, match_streams
 from levada.engine.name_resolution import NameScope, order_by_makers
 from levada.engine.ontology import Ontology
@@ -259,6 +260,17 @@ class Registry:
         """
         firsts = {id(rows[q.name].template): q for q in reversed(batch) if q.name in rows}
         return {template: prepare(asked, self.known) for template, asked in firsts.items()}
+
+    def check_start(self, *, once: bool, is_new: bool) -> None:
+        """Checks queries and streams before a start makes a file. ``is_new``: there is no
+        checkpoint. Raises ``UsageError``.
+        """
+        from levada.runtime.publication.registered_query import check_end
+
+        for query in self.queries.values() if is_new else ():
+            check_end(query.name, query.options, MIN)
+        for config in self.streams.values() if once else ():
+            config.check_once()
 
     def begin(self) -> None:
         """Ends the declarations before the start of the engine. Warns about missing streams and

@@ -229,6 +229,8 @@ def _engine_metrics(status: Status, root: Path) -> Iterator[str]:
     yield from _load_metrics(last_load(root))
     off = [({"query": name}, 1.0) for name in status.suspended_queries]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
+    help_text, failed = "Failures of moving queries to other operators.", status.failed_migrations
+    yield from _metric("levada_failed_migrations_total", help_text, "counter", [({}, failed)])
 
 
 def _backlog_metrics(status: Status, now: float) -> Iterator[str]:

@@ -24,7 +24,7 @@ def case(root: Path, **files: str) -> Path:
     for name, text in files.items():
         path = root / name.replace("__", "/").replace("_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, errors="surrogateescape")
     return root
 
 
@@ -86,6 +86,12 @@ def test_an_app_file_says_the_options(tmp_path: Path) -> None:
         ({"q_cql": "Rstream(Select nothing From S [Now])"}, "nothing"),
         ({"expected__r_csv": "report\n"}, "is of no query of the case: they are q."),
         ({"expected__q_txt": "x"}, "is no file of results."),
+        ({"expected__q_json": "[" * 100_000}, "q.json holds no results: maximum recursion"),
+        ({"expected__q_json": '{"k": 1\n'}, "q.json holds no results: Expecting"),
+        ({"expected__q_json": "[1]\n"}, "q.json holds no results: a line is not an object"),
+        ({"expected__q_json": '{"k": "\udcff"}\n'}, "q.json holds no results: 'utf-8' codec"),
+        ({"q_cql": f"{CQL} \udcff"}, "q.cql is not UTF-8."),
+        ({"expected__q_json": '{"k": "\x7f"}\n'}, r"\x7f"),
     ],
 )
 def test_what_cannot_be_compared_is_said(

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -85,3 +88,35 @@ def test_a_rollback_opens_ended_streams_again(
     feed(folder, [2])
     assert run("--close") == 0
     assert reports(folder)[3:] == ["20000,a,1", "20000,b,1", "30000,a,1"]
+
+
+LETTERS = """PREFIX : <http://e/>
+SELECT ?a (UCASE(MIN(?t)) AS ?u) (HOURS(MAX(?d)) AS ?h) (COUNT(*) AS ?n)
+FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
+WHERE { WINDOW :w { ?a :t ?t ; :d ?d } } GROUP BY ?a"""
+SYSTEMS = [
+    {"TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8"},
+    {"TZ": "nonsense", "LC_ALL": "POSIX", "PYTHONUTF8": "0"},
+    {"TZ": "Pacific/Apia", "LC_ALL": "xx_YY", "PYTHONHASHSEED": "5"},
+    {"PYTHONOPTIMIZE": "2"},
+]
+
+
+@pytest.mark.long
+def test_results_depend_on_no_zone_locale_or_hash_seed(folder: Path) -> None:
+    """A run a day, each in a process on another system."""
+    (folder / "q.rq").write_text(LETTERS)
+    command = [sys.executable, "-m", "levada", "run", "q.rq", "--master", "none", "--format", "csv"]
+    command += ["--stream", "http://e/s=t.nt", "--close", "--out"]
+    noon = '"2020-01-01T12:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    for day, system in enumerate(SYSTEMS):
+        with (folder / "t.nt").open("a", encoding="utf-8") as file:
+            for ts in range(3000 * day, 3000 * day + 3000, 500):
+                file.write(f'<http://e/a> <http://e/t> "i\u0131\u0130{ts}" {ts} .\n')
+                file.write(f"<http://e/a> <http://e/d> {noon} {ts} .\n")
+        more = ["--checkpoint", "ck", "--partitions", str(1 + 2 * day)]
+        more += ["--keep-open", "--once"] * (day < 3)
+        each = [word for word in command if day == 3 or word != "--close"]
+        subprocess.run([*each, "out", *more], env={**os.environ, **system}, check=True)
+    subprocess.run([*command, "whole"], check=True)
+    assert reports(folder) == reports(folder, "whole") != []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -299,3 +301,48 @@ def test_combinations_of_lists_are_bounded(mapped: Mapped) -> None:
     many = str([1] * 5000)
     code, lines, err = mapped(mapping, a__json=f'{{"a": {many}, "b": {many}}}')
     assert (code, lines) == (1, []) and "combinations" in err
+
+
+WITH_LESS = """
+import sys
+from levada.cli import main, map_command
+map_command.MAX_MEMORY, map_command.MEMORY_GROWTH = 200 << 20, 1
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+def replaced(levels: int) -> str:
+    """Calls within calls; each makes its text eight times as long."""
+    inner = '"xxxxxxxx"'
+    for _ in range(levels):
+        words = {"valueParameter": inner, "p_string_find": '"x"', "p_string_replace": '"xxxxxxxx"'}
+        inner = called(f"{GREL}string_replace", **words)
+    return f"rml:functionExecution {inner}"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (rooms(terms=replaced(9)), "more than 0.2 GiB of memory"),
+        (rooms(file="b.csv.gz"), "more than 0.2 GiB of memory"),
+        (
+            XML.replace("ITERATOR", "//r").replace('"v"', '"count(//r[.//v])"'),
+            "more than 1 CPU seconds",
+        ),
+    ],
+    ids=["nested calls", "packed file", "xpath"],
+)
+def test_a_mapping_that_multiplies_its_data_ends_with_exit_code_5(
+    mapping: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.ttl").write_text(mapping)
+    (tmp_path / "a.csv").write_text("id,v\n1,2\n")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"id,v\n1," + bytes(1 << 29), 1))
+    rows = "".join(f'<r id="{row}"><v>1</v></r>' for row in range(20_000))
+    (tmp_path / "a.xml").write_text(f"<a>{rows}</a>")
+    monkeypatch.setenv("LEVADA_WATCHDOG", "1")
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_LESS, "map", str(tmp_path / "m.ttl")],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (5, "") and f"m.ttl has taken {said}" in done.stderr

@@ -40,28 +40,27 @@ OTHERS = {
     "--memory": "512MB", "--partitions": "2", "--slice": "1d", "--place": "off",
     "--sharing": "exact", "--until": "5000", "--empty-reports": "", "--balance": "on",
     "--bounds": "[)", "--close": "", "--entailment": "rdfs", "--join": "multiway",
-    "--max-future": "1h", "--report": "periodic:1s", "--strict": "", "--t0": "0",
+    "--lifetime": "1h", "--max-future": "1h", "--report": "periodic:1s", "--strict": "",
+    "--t0": "0",
 }  # fmt: skip
 SERVE = {
     "--read-only": "state", "--tokens": "tokens", "--keep": "1h", "--out": "results",
     "--overwrite": "", "--checkpoint": "state", "--accept-changes": "", "--until": "5000",
     "--memory": "512MB", "--checkpoint-mode": "group", "--bounds": "[)", "--delay": "250ms",
     "--empty-reports": "", "--entailment": "rdfs", "--epoch": "0", "--epoch-rows": "5",
-    "--format": "csv", "--limits": "reports=100", "--max-future": "1h",
+    "--format": "csv", "--lifetime": "1h", "--limits": "reports=100", "--max-future": "1h",
     "--max-rows": "100k", "--partitions": "2", "--report": "periodic:1s", "--t0": "0",
     "--allow-origin": "https://a.org",
 }  # fmt: skip
 INPUTS = {
     "--app", "--context", "--debug", "--dialect",
-    "--letters-to", "--lifetime", "--listen", "--master", "--ontology",
+    "--letters-to", "--listen", "--master", "--ontology",
     "--progress", "--region", "--regions", "--spark-conf", "--static", "--stream", "--table",
 }  # fmt: skip
-"""Options that name what a start reads and where it runs; a lifetime begins with what streams have
-said, so a first start knows only after it has read that there is none.
-"""
+"""Options that name what a start reads and where it runs."""
 AGAIN = SERVE.keys() - {"--until"}
 """Options of a server that goes on. It refuses an end in the past after the open epoch."""
-CHANGES = {"--empty-reports", "--format", "--report", "--t0"}
+CHANGES = {"--empty-reports", "--format", "--lifetime", "--report", "--t0"}
 """Options with which a query has other results."""
 EVERY = {**OTHERS, **SERVE, **START}
 IN_A_FILE = {"--out", "--checkpoint", "--to", *OTHERS} - {"--times", "--partitions"}

@@ -36,7 +36,7 @@ from support.polling import until_engine
 from support.query_dsl import STREAM, expected, query, step
 from support.stepped_runs import register
 
-LIVE = int(os.environ.get("LEVADA_LIVE", "3"))
+LIVE = int(os.environ.get("LEVADA_LIVE", "5"))  # the 4 s of the largest window, and one more
 LOW = "bytes=100KB,reports=20000,made=500KB,rate=3000,texts=100KB,cpu=1"
 MODES = ("off", "exact", Sharing.CONTAINMENT, "relax")
 ALONE = [*itertools.product(MODES, EVIL)]

@@ -13,9 +13,11 @@ import levada.engine.query_pipeline as preparing
 import levada.runtime.task.ingest_task as stage_zero
 import levada.runtime.task.stage_task as stage
 from levada import Engine
+from levada.cli.status import drivers
 from levada.connectors.serialization.result_formats import Format
 from levada.connectors.sinks.file_sink import FileSink
 from levada.engine.query_isolation import OtherFaultError, UnsteadyError, find_failing_query
+from levada.engine.status.sharing_report import read_sharing_report
 from levada.engine.status.status import read_status
 from levada.errors import EngineError, QueryFailureError
 from levada.plan.execution.plan import PlanNode
@@ -220,9 +222,11 @@ def test_failure_of_planning_a_newcomer_leaves_the_others(
         assert any(report.time == 32000 for report in other.results())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("method", ["begin", "finish"])
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(f, marks=[pytest.mark.long] if n else []) for n, f in enumerate(FAULTS)],
+)
+@pytest.mark.parametrize("method", ["begin", pytest.param("finish", marks=pytest.mark.long)])
 def test_failure_of_a_migration_leaves_queries_in_their_orders(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, method: str, fault: str
 ) -> None:
@@ -238,8 +242,12 @@ def test_failure_of_a_migration_leaves_queries_in_their_orders(
 
     monkeypatch.setattr(PlanMigrations, method, fail)
     options = {"watchdog": lambda sentence: None}
-    assert run(data, tmp_path / "ck", NEIGHBOURS, **options) == alone
-    assert len(failed) == 1
+    with pytest.warns(UserWarning, match=r"moved queries to other .* at levada/.*py:\d"):
+        assert run(data, tmp_path / "ck", NEIGHBOURS, **options) == alone
+    assert len(failed) == read_status(tmp_path / "ck").failed_migrations == 1
+    assert any("moved queries" in what for _, what in read_sharing_report(tmp_path / "ck").log)
+    sentences = "".join(drivers(read_status(tmp_path / "ck")))
+    assert "Levada has failed 1 time as it moved queries" in sentences
 
 
 @pytest.mark.parametrize("stage_name", ["translate", "optimize", "parse"])

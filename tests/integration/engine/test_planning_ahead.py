@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from levada import Engine
+from levada.checkpoint import epoch_context
 from levada.checkpoint.request_files import Answer, QuerySpec, Request
 from levada.cli.remote.add_drop import ask
 from levada.engine import background_planning, control_requests
@@ -27,6 +29,7 @@ from levada.engine.control_requests import LOOK
 from levada.engine.driver.loop_control import LoopControl
 from levada.engine.engine_driver import Driver
 from levada.engine.query import Query, collect_reports
+from levada.operators.expressions import term_values
 from levada.runtime.driver.query_catalog import Catalog
 from support.polling import until
 
@@ -383,6 +386,30 @@ def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
         add(tmp_path, EACH.replace("?v", "?w"), "small")
         add(tmp_path, EACH.replace("?a :p ?v", branches).replace("SELECT ?v", "SELECT *"), "large")
     assert calls["large"] == calls["small"] < 500
+
+
+def test_no_epoch_reads_a_plan_or_constants_that_were_planned_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[str] = []
+
+    def noted(read: Any, *arguments: Any) -> Any:
+        readers.append(threading.current_thread().name)
+        return read(*arguments)
+
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        monkeypatch.setattr(epoch_context, "read_plan", partial(noted, epoch_context.read_plan))
+        classify = term_values.classify
+        monkeypatch.setattr(term_values, "classify", partial(noted, classify))
+        members = ", ".join(f'"{i}"' for i in range(500))
+        answer = add(tmp_path, EACH.replace("?v }", f"?v FILTER(?v IN ({members})) }}"))
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        engine.stop()
+        check_values(engine, answer)
+    assert set(readers) == {"levada planning"}
 
 
 def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,9 +216,9 @@ def test_what_cannot_end_is_refused(tmp_path: Path) -> None:
 def test_a_lifetime_needs_a_beginning(tmp_path: Path) -> None:
     with engine_on(tmp_path) as engine:
         engine.register(TEXT, name="q", lifetime="5s")
-        engine.start(once=True)
         with pytest.raises(UsageError, match=r"lifetime of the query q has no beginning.*t0"):
-            engine.await_end()
+            engine.start(once=True)
+    assert not (tmp_path / "c").exists()
 
 
 VIEW = query(

@@ -38,6 +38,7 @@ from levada.connectors.config.stream_options import OPTIONS
 from levada.connectors.serialization.result_formats import SHAPES, Format, check_stdout, meant
 from levada.connectors.sources.file_errors import encoding_fault
 from levada.core.checkpoint_files import MODES
+from levada.core.durable_files import read_bounded
 from levada.core.event_time import parse_duration, parse_time
 from levada.core.frozen import frozen
 from levada.core.integer_options import check_partitions, parse_count
@@ -543,6 +544,9 @@ def _output(base: Path, value: Any, place: str) -> To:
     return To(url, values)
 
 
+MAX_QUERY_BYTES = 64_000_000
+
+
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
     """Reads the query of a file and names it after the file. ``dialect`` None: by the file's
     extension, if it has one of a dialect.
@@ -550,7 +554,7 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
     try:
-        data = file.read_bytes()
+        data = read_bounded(file, MAX_QUERY_BYTES)
         if fault := encoding_fault(data):
             raise UsageError(f"The query file {file} cannot be read. {fault}")
         # some editors write a byte order mark

@@ -231,6 +231,7 @@ def run_app(
         queries = _set_up_engine(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
+        engine._check_start(once=once)
         checkpoint = _open(engine, standby, stopped, accept_changes=accept_changes)
         if checkpoint is None:
             return Summary(note="It has waited as a standby, and was stopped.")

@@ -13,6 +13,7 @@ from levada.connectors.config.feed_config import NAMES as FEEDS
 from levada.connectors.config.feed_config import feed_of, is_feed
 from levada.connectors.config.input_formats import DOCUMENTS, NAMES
 from levada.connectors.config.kafka_config import is_kafka, kafka_of
+from levada.connectors.config.secret_reference import without_secrets
 from levada.errors import UsageError, near
 
 CONVERTERS = {**feed_config.CONVERTERS, **kafka_config.CONVERTERS}
@@ -43,7 +44,7 @@ def with_way(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         if word in others:
             raise UsageError(
                 f"The stream {name}: {word}= is for {_takers(word)}.",
-                hint=f"Leave it out, or say another address in place of {_quiet(path)}.",
+                hint=f"Leave it out, or say another address in place of {without_secrets(path)}.",
             )
     rest = {word: value for word, value in values.items() if word not in CONVERTERS}
     who = f"The stream {name}"
@@ -61,10 +62,6 @@ def _takers(word: str) -> str:
     return "MQTT" if word in _OF_FEEDS else "Kafka, MQTT, server-sent events and WebSockets"
 
 
-def _quiet(path: str) -> str:
-    return re.sub(r"//[^/]*@", "//...@", path)  # hides a password
-
-
 def _check_scheme(who: str, path: str) -> None:
     """Raises ``UsageError`` for an address of an unknown scheme: it is not a file name, either."""
     match = _URL.match(path)
@@ -75,7 +72,7 @@ def _check_scheme(who: str, path: str) -> None:
     meant = {"http": "sse+http", "https": "sse+https"}.get(scheme, scheme)
     hint = f"Did you mean {meant}://?" if meant in _SCHEMES else near(scheme, _SCHEMES)
     raise UsageError(
-        f"{who}: {_quiet(path)} is no address that streams come from: these are {known}.",
+        f"{who}: {without_secrets(path)} is no address that streams come from: these are {known}.",
         hint=hint or "Say a path if it is a file.",
     )
 

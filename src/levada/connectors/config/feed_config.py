@@ -25,7 +25,7 @@ from typing import Any
 
 from levada.connectors.config import kafka_config
 from levada.connectors.config.message_metadata import HEADER
-from levada.connectors.config.secret_reference import password_at
+from levada.connectors.config.secret_reference import password_at, without_secrets
 from levada.core.frozen import frozen
 from levada.errors import UsageError
 
@@ -122,9 +122,8 @@ def feed_of(who: str, path: str, options: Mapping[str, Any]) -> FeedConfig:
     """
     match, kind = _WHERE.fullmatch(path), _KINDS[path.partition("://")[0]]
     if match is None or int(match["port"] or 1) not in range(1, 65_536):
-        said = re.sub(r"//[^/]*@", "//...@", path)  # hides a password
         raise UsageError(
-            f"{who}: {said} is no address of {NAMES[kind]}.",
+            f"{who}: {without_secrets(path)} is no address of {NAMES[kind]}.",
             hint=f"Say {_SHAPES[kind]}, and user and password as options.",
         )
     scheme, topic = match["scheme"], match["path"] or ""

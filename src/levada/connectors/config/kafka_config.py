@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from levada.connectors.config.secret_reference import password_at, password_place
+from levada.connectors.config.secret_reference import password_at, password_place, without_secrets
 from levada.core.event_time import parse_time
 from levada.core.frozen import frozen
 from levada.errors import UsageError, near
@@ -77,9 +77,8 @@ def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
     match = _WHERE.fullmatch(path)
     servers = match["servers"].split(",") if match else []
     if match is None or not all(map(_SERVER.fullmatch, servers)):
-        said = re.sub(r"//[^/]*@", "//...@", path)  # hides a password
         raise UsageError(
-            f"{who}: {said} is no topic of Kafka.",
+            f"{who}: {without_secrets(path)} is no topic of Kafka.",
             hint="Say kafka://HOST:PORT/TOPIC, and user and password as options.",
         )
     settings = fields_of(options)

@@ -5,6 +5,7 @@ connection is made, so no configuration, checkpoint, status or dead letter can c
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,12 @@ def password_at(place: str) -> str:
         raise SourceError(
             f"The file {name} with the password cannot be read: {type(error).__name__}."
         ) from None
+
+
+def without_secrets(url: str) -> str:
+    """Returns an address as messages show it, without its user and its query, which may be secret.
+
+    >>> without_secrets("ws://anna:word@host/path?token=word")
+    'ws://...@host/path?...'
+    """
+    return re.sub(r"(//[^?]*\?).*", r"\1...", re.sub(r"//[^/]*@", "//...@", url))

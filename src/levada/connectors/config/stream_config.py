@@ -183,6 +183,14 @@ class StreamConfig:
         columns = self.columns if self.tabular else None
         return StreamFacts(columns, self.unique, self.time_column, self.closed, self.sign)
 
+    def check_once(self) -> None:
+        """Raises ``UsageError`` for a feed of which ``once`` cannot find the end."""
+        if self.feed is not None and self.idle is None:
+            raise UsageError(
+                f"The stream {self.name} has no end, so --once cannot tell when it is over.",
+                hint="Say idle=5s: it is over when nothing has come for so long. Or leave --once.",
+            )
+
     @property
     def tabular(self) -> bool:
         """Whether the elements are rows of a schema (else graphs)."""

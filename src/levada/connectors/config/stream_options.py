@@ -169,6 +169,10 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         pairs = [(str(k), str(v)) for k, v in value.items()]
     elif isinstance(value, (tuple, list)):
+        if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in value):
+            raise UsageError(
+                "a list of columns has pairs of a name and a type.", hint="Say [[k, integer]]."
+            )
         pairs = [(str(k), str(v)) for k, v in value]
     else:
         texts = [part if ":" in part else f"{part}:" for part in _COLUMN.findall(str(value))]

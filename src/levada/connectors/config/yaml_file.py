@@ -8,7 +8,11 @@ from typing import Any
 
 import yaml
 
+from levada.core.durable_files import read_bounded
 from levada.errors import UsageError
+
+MAX_BYTES = 8_000_000
+"""The most bytes of a file. Its parser takes two seconds of CPU for a million."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -16,17 +20,21 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, (where, _) in enumerate(node.value):
-            if keys[i] in keys[:i]:
-                problem = f"the key {keys[i]} is there twice"
+        seen = set[Hashable]()
+        for key, (where, _) in zip(keys, node.value, strict=True):
+            if not isinstance(key, Hashable):
+                break  # it is refused below
+            if key in seen:
+                problem = f"the key {key} is there twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, where.start_mark)
+            seen.add(key)
         return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path, kind: str) -> Any:
     """Reads the document of a file; ``kind`` is its name for people. Raises ``UsageError``."""
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
+        loader = _Loader(read_bounded(path, MAX_BYTES).decode())
         try:
             return loader.get_single_data()
         finally:

@@ -24,7 +24,7 @@ from levada.connectors.spool.message_log import LOOK, MAX_WAITING_BYTES, Log, Me
 from levada.connectors.spool.spool_folder import spool_folder
 from levada.core.checkpoint_files import facts_of, file_mode
 from levada.core.pending_requests import mark_pending
-from levada.errors import SourceError, UsageError
+from levada.errors import SourceError
 
 BUFFER = 20_000  # the most received messages that are not durable
 BUFFER_BYTES = 64 << 20  # of these messages; the last one may exceed it
@@ -92,11 +92,8 @@ class FeedSpool:
 
     def start(self, *, once: bool) -> None:
         """Starts to listen; with ``once`` until no message arrives for ``idle``."""
-        if once and self.config.idle is None:
-            raise UsageError(
-                f"The stream {self.stream} has no end, so --once cannot tell when it is over.",
-                hint="Say idle=5s: it is over when nothing has come for so long. Or leave --once.",
-            )
+        if once:
+            self.config.check_once()
         self._log, self._once = Log(self.folder / "data"), once
         self.note = self._log.note
         self.identity = facts_of(self._root).id

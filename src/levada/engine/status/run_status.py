@@ -16,6 +16,7 @@ from levada.engine.engine_driver import Driver
 from levada.engine.status.status import (
     Status,
     clock_step,
+    failed_migrations,
     memory_of,
     progress_of,
     sources_away,
@@ -66,6 +67,7 @@ def status_of_run(driver: Driver, outputs: list[Delivered]) -> Status:
         outputs=outputs_of(root, outputs),
         unavailable_streams=sources_away(root),
         clock_step=clock_step(root),
+        failed_migrations=failed_migrations(root),
     )
 
 

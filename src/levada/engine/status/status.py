@@ -62,6 +62,7 @@ from levada.operators.state.state_parts import read_head
 from levada.plan.execution.pattern_text import patterns_read, starving_patterns
 from levada.plan.execution.plan import Charges, Plan, QueryPlan, gather_up
 from levada.plan.execution.query_charges import charge_members
+from levada.runtime.cost_model import decision_log_file
 
 # The charges of each query for a status: CPU seconds, rows, bytes of state.
 #
@@ -207,8 +208,8 @@ class Status:
     ``join_strategies``: the forms of joins whose form is chosen. ``transport``: the transport of
     blobs between tasks. ``migrating_queries``: the queries that migrate to another order of joins.
     ``static_load``: the last read of static data. ``tables``: the static tables, as they were read
-    last.
-    ``token_faults``: rejected lines of the server's file of tokens. ``clock_step``: the last step
+    last. ``token_faults``: rejected lines of the server's file of tokens. ``failed_migrations``:
+    how often a failure of Levada has ended the migrations of a run. ``clock_step``: the last step
     of the active engine's clock. ``memory``: of the active or last engine.
     """
 
@@ -235,6 +236,7 @@ class Status:
     static_load: Loaded | None = None
     tables: tuple[TableState, ...] = ()
     token_faults: int = 0
+    failed_migrations: int = 0
     clock_step: str = ""
     memory: MemoryStatus | None = None
 
@@ -290,7 +292,13 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
         ),
         "lost_tasks": str(lost) if lost is not None and lost.epoch > epoch else "",
         "token_faults": read_server_report(root).token_faults,
+        "failed_migrations": failed_migrations(root),
     }
+
+
+def failed_migrations(root: Path) -> int:
+    """Returns how often a failure of Levada has ended the migrations of a run."""
+    return decision_log_file.open_journal(root).kept.failed_migrations
 
 
 def sources_away(root: Path) -> tuple[Away, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from levada.core.array_types import Bytes
 from levada.core.expressions import Function
 from levada.core.rdf_terms import Kind
+from levada.core.size_thresholds import register
 from levada.operators.expressions import comparison
 from levada.operators.expressions.row_blocks import (
     ERROR,
@@ -25,10 +26,21 @@ from levada.operators.expressions.row_blocks import (
     general_truth,
 )
 from levada.operators.expressions.scalar.order import effective_boolean
-from levada.operators.expressions.term_values import Column, Identify, choose, length
+from levada.operators.expressions.term_values import (
+    Column,
+    Identify,
+    choose,
+    gather,
+    length,
+    stack,
+)
 
 _AND = np.array([[0, 0, 0], [0, 1, 2], [0, 2, 2]], np.uint8).reshape(-1)
 _OR = np.array([[0, 1, 2], [1, 1, 1], [2, 1, 2]], np.uint8).reshape(-1)
+_RANK = np.array([0, 2, 1], np.uint8)
+"""The order of truths in which ``||`` is the maximum. The table is its own inverse."""
+MAX_STACKED_ROWS = register(f"{__name__}.MAX_STACKED_ROWS", 1 << 13)
+"""Rows that ``IN`` compares with several members at once, counted once for each."""
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD_NUMBER)
 _KINDS: dict[Function, tuple[Kind, ...]] = {
     Function.IS_IRI: (Kind.IRI,),
@@ -100,9 +112,23 @@ def bind(column: Column) -> Bytes:
 def is_in(value: Column, members: Sequence[Column], identify: Identify | None) -> Bytes:
     """``IN``: ``=`` to one of the members, joined by ``||``."""
     truths = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
-    for member in members:
-        truths = logical_or(truths, comparison.compare(Function.EQUAL, value, member, identify))
+    n = length((value, *members))
+    size = max(MAX_STACKED_ROWS // max(n, 1), 1)
+    for at in range(0, len(members), size):
+        truths = logical_or(truths, _equal_one(value, members[at : at + size], n, identify))
     return truths
+
+
+def _equal_one(
+    value: Column, members: Sequence[Column], n: int, identify: Identify | None
+) -> Bytes:
+    """``=`` to one of the members, by one comparison of each row with each member."""
+    if len(members) == 1:
+        return comparison.compare(Function.EQUAL, value, members[0], identify)
+    stacked = stack(members, n, identify if value.x is not None else None)
+    value = gather(value, np.tile(np.arange(n), len(members)))
+    truths = comparison.compare(Function.EQUAL, value, stacked, identify)
+    return np.asarray(_RANK[_RANK[truths].reshape(len(members), n).max(axis=0)])
 
 
 def branch(condition: Bytes, yes: Column, no: Column) -> Column:

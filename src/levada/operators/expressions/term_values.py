@@ -32,6 +32,7 @@ from levada.operators.expressions.scalar.literals import facets, term_of
 Identify = Callable[[pl.Series], tuple[Words, Words]]
 # texts; finding the distinct ones takes about a millisecond however few there are
 MAX_PARSED_TEXTS = register(f"{__name__}.MAX_PARSED_TEXTS", 256)
+_NAMED = (Kind.IRI, Kind.BLANK, Kind.STRING, Kind.LANG)
 
 
 @dataclass(eq=False)
@@ -147,6 +148,16 @@ def from_texts(texts: pl.Series) -> Column:
     return Column(len(texts), text=lambda: texts)
 
 
+def rows_of(column: Column, start: int, stop: int) -> Column:
+    """Returns neighbouring rows of a column of texts, without a copy."""
+    kind, dbl, man, scale = column.values()
+    texts = column.texts()
+    return Column(
+        stop - start, None, None, kind[start:stop], dbl[start:stop], man[start:stop],
+        scale[start:stop], lambda: texts[start:stop],
+    )  # fmt: skip
+
+
 def gather(column: Column, rows: Longs | None) -> Column:
     """Returns the rows at these positions (None: all). A column of length 1 keeps its length."""
     if rows is None or column.n == 1:
@@ -180,6 +191,39 @@ def _gather_columns(column: Column, rows: Longs, text: Callable[[], pl.Series] |
     man = None if column.man is None else column.man[rows]
     scale = None if column.scale is None else column.scale[rows]
     return Column(len(rows), x, y, kind, dbl, man, scale, text)
+
+
+def stack(columns: Sequence[Column], n: int, identify: Identify | None) -> Column:
+    """``n`` rows of each column, one column after the other; constants are repeated. With
+    ``identify`` all terms that compare by identity get theirs.
+    """
+    if any(c.n != 1 for c in columns):
+        columns, n = [broadcast(c, n) for c in columns], 1
+    facets_of = (c.values() for c in columns)
+    kind, dbl, man, scale = (np.repeat(np.concatenate(f), n) for f in zip(*facets_of, strict=True))
+    x = y = None
+    if identify is not None:
+        _identify_all(columns, identify)
+        none = np.zeros(columns[0].n, np.uint64)
+        x, y = (
+            np.repeat(np.concatenate([none if i is None else i for i in ids]), n)
+            for ids in zip(*((c.x, c.y) for c in columns), strict=True)
+        )
+    rows = np.repeat(np.arange(len(kind) // max(n, 1)), n)
+    return Column(
+        len(kind), x, y, kind, dbl, man, scale,
+        lambda: pl.concat([c.texts() for c in columns]).gather(rows),
+    )  # fmt: skip
+
+
+def _identify_all(columns: Sequence[Column], identify: Identify) -> None:
+    """Identifies the columns that have terms that compare by identity, by one call."""
+    lacking = [c for c in columns if c.x is None and any(k in _NAMED for k, _ in c.parts())]
+    if lacking:
+        x, y = identify(pl.concat([c.texts() for c in lacking]))
+        ends = np.cumsum([c.n for c in lacking])[:-1]
+        for column, of_x, of_y in zip(lacking, np.split(x, ends), np.split(y, ends), strict=True):
+            column.x, column.y = of_x, of_y
 
 
 def length(columns: Sequence[Column]) -> int:

@@ -21,7 +21,7 @@ from levada.core import column_names as col
 from levada.core.event_time import TIMELESS
 from levada.core.expressions import Call, Expression, Function, Param, Var, variables
 from levada.core.frame import Frame, concat
-from levada.core.rdf_terms import Kind, Term
+from levada.core.rdf_terms import Kind
 from levada.core.row_ranges import ranges
 from levada.core.size_thresholds import register
 from levada.kernels.keyed.bucket_layout import combine
@@ -34,6 +34,7 @@ from levada.operators.expressions.term_values import (
     constant,
     from_texts,
     gather,
+    rows_of,
 )
 from levada.operators.operator_context import Inputs, OperatorContext
 from levada.operators.rows.constants import copies, name_seed
@@ -180,13 +181,13 @@ def _report_time(frame: Frame, pool: TermLookup) -> npt.NDArray[np.int64] | int:
 
 def parameters(node: PlanNode) -> list[Column]:
     """The members' constants, one column per parameter with a row per member."""
-    return [_constants(column) for column in node.members.columns_of_constants()]
-
-
-def _constants(terms: Sequence[Term | None]) -> Column:
-    column = from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
-    column.values()
-    return column
+    columns = node.members.columns_of_constants()
+    texts = [None if term is None else str(term) for terms in columns for term in terms]
+    every = from_texts(pl.Series(texts, dtype=pl.String))
+    every.values()
+    sizes = [len(terms) for terms in columns]
+    ends = np.cumsum(sizes)
+    return [rows_of(every, end - size, end) for size, end in zip(sizes, ends.tolist(), strict=True)]
 
 
 def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:

@@ -40,13 +40,15 @@ class ConsideredOrder(msgspec.Struct):
 
 class StoredDecisions(msgspec.Struct):
     """The content of a journal's file: [plan version, event], and by query the reason for a
-    separate join, the site, and the considered join orders.
+    separate join, the site, and the considered join orders. ``failed_migrations``: how often a
+    failure of Levada has ended the migrations of a run.
     """
 
     log: list[tuple[int, str]] = []
     separate_joins: dict[str, str] = {}
     sites: dict[str, Site] = {}
     orders: dict[str, list[ConsideredOrder]] = {}
+    failed_migrations: int = 0
 
 
 @dataclass(slots=True)

@@ -17,13 +17,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from levada.checkpoint.checkpoint_folder import Checkpoint
+from levada.checkpoint.epoch_context import cached_plan
 from levada.checkpoint.manifest import Manifest
 from levada.connectors.config.stream_config import StreamConfig
 from levada.core.cpu_guard import cpu_guard
 from levada.core.event_time import MIN
 from levada.core.names import derived_by, display_name, is_derived
-from levada.errors import CheckpointError, LevadaError
+from levada.errors import CheckpointError, EvaluationError, LevadaError
+from levada.operators.rows.filter_extend import parameters
 from levada.plan.execution.plan import Plan, QueryPlan
+from levada.plan.execution.steps import Extend, Filter
 from levada.plan.logical import nodes as a
 from levada.plan.logical.query_options import QueryOptions
 from levada.plan.logical.query_template import TemplateInstance
@@ -142,9 +145,21 @@ class Catalog:
         try:
             topology = self._topology
             anew = [*dropped, *self._unsettled.new]
-            return self._replan(topology, queries, anew, last, static, ahead=True)
+            plan = self._replan(topology, queries, anew, last, static, ahead=True)
         finally:
             self._margin = 0
+        if plan is not None:
+            self._read_ahead(plan.version)
+        return plan
+
+    def _read_ahead(self, version: int) -> None:
+        """Reads a plan version and its constants as tasks in this process do, before an epoch waits
+        for that.
+        """
+        plan = cached_plan(str(self._checkpoint.plan_path(version)))
+        for node in plan.nodes.values():
+            if isinstance(node.step, Filter | Extend):
+                node.compute_once(parameters)
 
     def _replan(
         self,
@@ -450,10 +465,26 @@ class Catalog:
         same = {n for n in same if identities.get(n) in (None, queries[n].identity)}
         return [name for name in queries if name not in same]
 
-    def stop_switching(self) -> bool:
-        """Makes queries keep their join orders. Returns False if they do already."""
-        was, self._switching = bool(self._switching.every), PlanMigrations(0)
-        return was
+    def stop_switching(self, failure: EvaluationError) -> bool:
+        """Makes queries keep their operators after a failure of a migration, which is recorded.
+        Returns False if they do already.
+        """
+        if not self._switching.every:
+            return False
+        self._switching = PlanMigrations(0)
+        root = self._checkpoint.root
+        message = (
+            "Levada failed while it moved queries to other operators, and leaves queries where "
+            f"they are in this run: {failure} at {failure.place}."
+        )
+        warnings.warn(f"{message} Please report this.", stacklevel=2)
+        journal = decision_log_file.open_journal(root)
+        journal.record(self._newest + 1, message)
+        journal.kept.failed_migrations += 1
+        decision_log_file.write(root, journal)
+        if self._topology is not None:
+            self._topology.sharing.journal = journal
+        return True
 
     def _copy(self, version: int, without: Collection[str] = ()) -> Topology:
         """Loads the topology of a saved version (0: an empty one), separate from the catalog's own,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from levada.cli.app.app_file import read_query
 from levada.connectors.config.mapping_file import load_mapping
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.config.yaml_file import read_yaml
@@ -26,6 +27,33 @@ def test_yaml(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
+        read_yaml(path, "app file")
+
+
+def test_yaml_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UsageError, match="cannot be read: it has more than 8,000,000"):
+        read_yaml(path, "app file")
+
+
+def test_a_query_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "q.rq"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UsageError, match="cannot be read: it has more than 64,000,000 bytes"):
+        read_query(path)
+
+
+@pytest.mark.parametrize("keys", ["{a: 1, b: 2, a: 3}", "{1: a, 1.0: b}"])
+def test_yaml_with_a_repeated_key_is_refused(tmp_path: Path, keys: str) -> None:
+    (path := tmp_path / "x.yaml").write_text(keys)
+    with pytest.raises(UsageError, match=r"line 1, column \d+: the key \S+ is there twice"):
+        read_yaml(path, "app file")
+
+
+def test_yaml_with_a_list_as_a_key_is_refused(tmp_path: Path) -> None:
+    (path := tmp_path / "x.yaml").write_text("{[a]: 1, [a]: 2}")
+    with pytest.raises(UsageError, match="found unhashable key"):
         read_yaml(path, "app file")
 
 

@@ -4,11 +4,14 @@ connection is reset, or falls silent before it answers: each event is taken once
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from test_pulled import Events, _quick, elements, listening, socket_of, statement
 
+from levada.errors import SourceError
 from support.fault_proxy import FaultProxy, http, lines
 from support.http_server import until
 
@@ -55,3 +58,34 @@ def test_a_fault_at_each_message_of_a_handshake_delays_a_websocket(
 
         until(is_heard)
         assert not proxy.faults
+
+
+@pytest.mark.parametrize("place", ["http://localhost:{}/events", "file:///etc/passwd"])
+def test_a_redirect_is_not_followed_and_gets_no_password(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host would get the password."""
+    monkeypatch.setattr("levada.connectors.spool.feed_spool.PATIENCE", 1.0)
+    monkeypatch.setenv("WORD", "word")
+    other = Events()
+    other.events = [statement(1)]
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", place.format(other.server_address[1]))
+            self.end_headers()
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"sse+http://127.0.0.1:{server.server_address[1]}/events"
+        with (
+            pytest.raises(SourceError, match="answers with 302"),
+            listening(url, user="u", password="env:WORD"),
+        ):
+            pass
+        server.shutdown()
+    assert not other.asked

@@ -222,3 +222,17 @@ def test_an_option_of_tls_without_its_prefix_has_a_hint(word: str, hint: str) ->
         "s", "kafka://h:1/t", format="nt", tls="true", tls_ca=__file__
     )
     assert config.kafka is not None and config.kafka.ca == __file__
+
+
+@pytest.mark.parametrize("scheme", ["kafka", "mqtt", "sse+http", "ws", "s3", "postgresql"])
+def test_a_refused_address_is_shown_without_its_user_and_query(scheme: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        StreamConfig.from_options("s", f"{scheme}://u:word@h/t?token=word", format="nt")
+    assert f"{scheme}://...@h/t" in str(refused.value) and "word@" not in str(refused.value)
+    assert "token" not in str(refused.value)
+
+
+@pytest.mark.parametrize("schema", [[1, [2]], ["ab"], [["k", "integer", 1]]])
+def test_a_schema_that_is_a_list_has_pairs(schema: list[Any]) -> None:
+    with pytest.raises(UsageError, match=r"schema of the stream s: a list of columns has pairs"):
+        StreamConfig.from_options("s", "a.csv", schema=schema)

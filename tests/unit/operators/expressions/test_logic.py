@@ -2,14 +2,30 @@
 17.4.1).
 """
 
+import cProfile
+import random
 from typing import Any
 
+import numpy as np
 import pytest
-from shorthand import call, column, const, expected, of_columns, of_constants, scope, split, texts
+from shorthand import (
+    IDENTIFY,
+    call,
+    column,
+    const,
+    expected,
+    of_columns,
+    of_constants,
+    scope,
+    split,
+    texts,
+)
 
 from levada.core.expressions import Function as Fn
 from levada.core.expressions import Var
-from levada.operators.expressions import evaluate, truth
+from levada.operators.expressions import Column, evaluate, from_texts, logic, truth
+from levada.operators.expressions.comparison import compare
+from levada.operators.expressions.logic import MAX_STACKED_ROWS
 
 TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'
 AND = {
@@ -119,3 +135,47 @@ def test_no_rows() -> None:
     for expression in (Var("v"), call(Fn.ADD, Var("v"), const("1")), call(Fn.STR, Var("v"))):
         assert evaluate(expression, empty).texts().to_list() == []
     assert truth(call(Fn.LESS, Var("v"), const("1")), empty).tolist() == []
+
+
+VALUES = "1 2.0 1e0 true <http://a> _:a 'x' 'x'@en - 123456789012345678901".replace("'", '"')
+OTHERS = f'{VALUES} "a"^^<http://u> "2020-01-01T00:00:00"^^xsd:dateTime "2"^^xsd:byte <http://b>'
+
+
+@pytest.mark.parametrize("rows", [1, 7, MAX_STACKED_ROWS])
+@pytest.mark.parametrize("identify", [IDENTIFY, None], ids=["identities", "texts"])
+@pytest.mark.parametrize("shape", ["constants", "columns", "both"])
+def test_in_equals_a_comparison_with_each_member(rows: int, identify: Any, shape: str) -> None:
+    chosen = random.Random(7)
+    shorts = split(OTHERS)
+
+    def some(n: int) -> Column:
+        picked = [*dict.fromkeys(shorts), *chosen.choices(shorts, k=n)][-n:]
+        return column(*picked) if identify else from_texts(texts(*picked))
+
+    value = some(rows)
+    for count in (0, 1, 2, 40):
+        members = [
+            some(1 if shape == "constants" or (shape == "both" and i % 2) else rows)
+            for i in range(count)
+        ]
+        each = np.where(value.bound(), 0, 2).astype(np.uint8)
+        for member in members:
+            each = logic.logical_or(each, compare(Fn.EQUAL, value, member, identify))
+        assert logic.is_in(value, members, identify).tolist() == each.tolist()
+
+
+@pytest.mark.parametrize("form", ["{}", "<http://e/{}>", '"{}"@en'])
+def test_in_of_many_constants_is_few_comparisons_and_one_look_up(form: str) -> None:
+    profile, looked = cProfile.Profile(), list[int]()
+
+    def identify(found: Any) -> Any:
+        looked.append(len(found))
+        return IDENTIFY(found)
+
+    members = [from_texts(texts(form.format(i))) for i in range(2000)]
+    value = column(form.format(5), form.format(-5))
+    assert profile.runcall(logic.is_in, value, members, identify).tolist() == [1, 0]
+    again = profile.runcall(logic.is_in, value, members, identify)
+    assert again.tolist() == [1, 0] and sum(looked) == (0 if form == "{}" else 2000)
+    calls = {each.code: each.callcount for each in profile.getstats()}
+    assert calls[compare.__code__] == 2

@@ -71,14 +71,16 @@ class FileMapper:
                 _check_xpaths(source, columns)
         self._rows: dict[LogicalSource, RawRows] = {}
 
+    def input_bytes(self) -> int:
+        """Returns the size of the files. Raises ``UsageError`` for a missing one."""
+        return sum({path: path.stat().st_size for path in map(self._file, self._needed)}.values())
+
     def lines(self) -> Iterator[memoryview]:
         """Yields the N-Quads in pieces. Raises ``UsageError`` for a mapping that does not fit its
         files, ``SourceError`` for a file that cannot be read.
         """
         joined = {self._by_name[j.parent].source for each in self.maps for j in each.joins}
         joined |= {each.source for each in self.maps if each.joins}
-        for source in self._needed:
-            find_file(source, self.folder, self.allowed)
         for source, columns in self._needed.items():
             rows = read_rows(source, columns, self.folder, self.allowed)
             self._report_rows(source, rows, columns)

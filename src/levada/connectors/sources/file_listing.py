@@ -43,7 +43,7 @@ class Listing:
     def __init__(self, stream: str, path: str, clock: Callable[[], int] = time.time_ns) -> None:
         self._stream, self._path, self._clock = stream, path, clock
         self._known: set[str] = set()
-        self._looked = _Looked()
+        self._time = _FolderTime()
         self._folder: _Folder | None = None
 
     def look(self) -> tuple[list[ListedFile], Collection[str]]:
@@ -53,7 +53,7 @@ class Listing:
                 self._folder = _Folder(self._stream, self._path, "")
             return self._folder.look(self._clock())
         self._folder = None
-        if self._looked.is_unchanged(self._path, self._clock()):
+        if self._time.is_unchanged(self._path, self._clock()):
             return [], ()
         files = list_files(self._stream, self._path)
         new, here = [f for f in files if f.name not in self._known], {f.name for f in files}
@@ -63,14 +63,14 @@ class Listing:
     def forget(self, name: str) -> None:
         """Notes that a file is gone. If it appears again, it is new."""
         self._known.discard(name)
-        self._looked.changed = None
+        self._time.changed = None
         if self._folder is not None:
             self._folder.forget(name)
 
 
 @dataclass(slots=True)
-class _Looked:
-    """The time of the last look at a path, and its time of change then, if that is certain."""
+class _FolderTime:
+    """The time of the last look at a path, and its time of change then if that is certain."""
 
     changed: tuple[int, int] | None = None
     at: int = 0
@@ -95,14 +95,14 @@ class _Folder:
         self._files: set[str] = set()  # base names
         self._no_data: set[str] = set()
         self._below: dict[str, _Folder] = {}
-        self._looked = _Looked()
+        self._time = _FolderTime()
 
     def look(self, now: int) -> tuple[list[ListedFile], Collection[str]]:
         """Returns new files, by name, and the names of deleted ones, also of the directories
         below.
         """
         new, gone = list[ListedFile](), set[str]()
-        if not self._looked.is_unchanged(self._path, now):
+        if not self._time.is_unchanged(self._path, now):
             self._list(new, gone)
         for folder in self._below.values():
             more, lost = folder.look(now)
@@ -143,7 +143,7 @@ class _Folder:
 
     def forget(self, name: str) -> None:
         """Notes that a file is gone."""
-        self._looked.changed = None
+        self._time.changed = None
         first, _, rest = name.partition("/")
         if not rest:
             self._files.discard(name)

@@ -84,7 +84,7 @@ def test_what_is_told() -> None:
         homes.assign(2, cores, one=False)
         homes.record_run([(1, 0, at), (1, 1, "1"), (2, 0, "1"), (2, 1, "1")])
     assert homes.stats == AffinityStats(
-        recurring_tasks=8, same_executor_tasks=7, executors=2, cores=3
+        recurring_tasks=8, same_executor_tasks=7, executors=2, cores=3, homes=("1", "0")
     )
     homes.assign(2, cores, one=True)
     homes.record_run([(1, 0, "0"), (1, 1, "0")])  # in one task
@@ -93,7 +93,7 @@ def test_what_is_told() -> None:
     homes.assign(2, cores, one=True)
     homes.record_run([(1, 0, "1"), (1, 1, "1")])
     assert homes.stats == AffinityStats(
-        recurring_tasks=9, same_executor_tasks=7, executors=2, cores=3
+        recurring_tasks=9, same_executor_tasks=7, executors=2, cores=3, homes=("1",)
     )
 
 

@@ -48,9 +48,9 @@ def test_a_reserved_name_says_what_to_rename() -> None:
 
 
 def test_a_key_of_messages_is_not_a_file() -> None:
-    with pytest.raises(UsageError, match="there is no file") as error:
+    with pytest.raises(UsageError, match="has no option key") as error:
         StreamConfig.from_options("s", "kafka://h:1/t", format="nq", time="timestamp", key="device")
-    assert "PEM files for TLS" in error.value.hint
+    assert "message_key=COLUMN for the keys of messages" in error.value.hint
 
 
 def test_ps_never_cuts_a_checkpoint(

@@ -173,6 +173,7 @@ def levada(*arguments: str) -> list[str]:
 
 OURS = [
     ["verify", "ck"],
+    ["backup", "ck", "copy"],
     ["warm"],
     ["help", "streams"],
     ["token", "tokens", "ada", "--roles", "read"],

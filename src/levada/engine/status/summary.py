@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -415,9 +414,6 @@ def _last_word(name: str) -> str:
 def unread(name: str, path: str, counts: StreamCounts) -> str:
     """Explains why nothing of a stream was read: all elements are dead letters, or none came."""
     if not counts.dead_letters:
-        below = ""
-        if path and any(each.is_dir() for each in Path(path).glob("[!.]*")):
-            below = f" For the folders below it write {path.rstrip('/')}/**/*.nt, for example."
-        return f"Nothing of {name} has been read: there is no element at {path}.{below}"
+        return f"Nothing of {name} has been read: there is no element at {path}."
     first = f" The first: {counts.dead_letter_reasons[0]}" if counts.dead_letter_reasons else ""
     return f"All that came of {name} are dead letters: {counts.dead_letters:,}.{first}"

@@ -1,5 +1,5 @@
 """Reads a static table, and writes its rows as N-Triples: each row is a subject of the table's
-graph (docs/semantics/tables.md).
+graph (docs/cli/tables.md).
 
     <GRAPH#row-HASH-1> rdf:type <GRAPH> .       <GRAPH#row-HASH-1> <GRAPH#COLUMN> "value" .
 

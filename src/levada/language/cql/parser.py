@@ -229,6 +229,13 @@ class _Build(lark.Transformer[Token, Any]):
         query: Statement = parts[1]
         return replace(query, output=str(parts[0]).capitalize(), span=_at(meta))
 
+    def stream_select(self, meta: Meta, parts: list[Any]) -> Statement:
+        """``Select Istream(k) From ..``, as papers print ``Istream(Select k From ..)``."""
+        views, word, mark, output, items, *clauses, order, limit = parts
+        select = self.select(meta, [word, mark, items, *clauses])
+        statement = self.full(meta, [views, select, order, limit])
+        return replace(statement, output=str(output).capitalize())
+
     def relation(self, meta: Meta, parts: list[Any]) -> Statement:
         return parts[0]  # type: ignore[no-any-return]
 

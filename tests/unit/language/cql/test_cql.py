@@ -44,6 +44,22 @@ def test_the_reference_workloads_parse() -> None:
 
 
 @pytest.mark.parametrize(
+    ("printed", "usual"),
+    [
+        ("Select Istream(*) From S [Rows 3] Where v > 2",
+         "Istream(Select * From S [Rows 3] Where v > 2)"),
+        ("Select Distinct Rstream(S.k, v * 2 As w) From S [Now] Group By k Having v > 1",
+         "Rstream(Select Distinct S.k, v * 2 As w From S [Now] Group By k Having v > 1)"),
+        ("With a As (Select k From S [Now]) Select Dstream(k) From a Order By k Limit 2",
+         "Dstream(With a As (Select k From S [Now]) Select k From a Order By k Limit 2)"),
+    ],
+)  # fmt: skip
+def test_a_stream_of_select_items_is_one_of_the_query(printed: str, usual: str) -> None:
+    """As the papers on CQL print it."""
+    assert parse_cql(printed) == parse_cql(usual)
+
+
+@pytest.mark.parametrize(
     ("text", "ms"),
     [
         ("60001 ms", 60001),

@@ -178,8 +178,8 @@ WITHIN = """
 import os, signal
 from levada.connectors.sinks.kafka_sink import KafkaTarget
 produce, seen = KafkaTarget._produce, []
-def dying(self, value, headers):
-    produce(self, value, headers)
+def dying(self, key, value, headers):
+    produce(self, key, value, headers)
     seen.append(value)
     if len(seen) == 40:
         assert self._producer.flush(300) == 0  # the broker has them, and no end of the transaction

@@ -73,7 +73,10 @@ def test_it_goes_on_as_it_comes_and_nothing_is_lost_or_twice_after_a_kill(folder
     first.send_signal(signal.SIGKILL)
     first.wait()
     done = subprocess.run(
-        [*arguments, *options, "--once"], input=line(6500), capture_output=True, text=True
+        [*arguments, *options, "--once", "--close"],
+        input=line(6500),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert results() == {"2000": "2", "4000": "1", "6000": "2", "8000": "1"}

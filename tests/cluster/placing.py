@@ -21,6 +21,7 @@ from levada.engine.placement.edge_transport import read_edges
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job
 from levada.runtime.preferred_locations import LocalityStats, PreferredLocations
+from levada.runtime.spark import executor_checks
 from levada.runtime.spark.blob_transport import HostLocality
 from levada.runtime.spark.executor_checks import ExecutorChecks
 from levada.runtime.spark.spark_executor import SparkExecutor
@@ -141,7 +142,8 @@ def without_executors(executor: SparkExecutor) -> dict[str, Any]:
 
 
 def _not_asked(self: ExecutorChecks) -> None:
-    """What executors see is asked by a job of its own, whose bytes would count."""
+    """What executors see is asked by a job of its own, whose bytes would count; they see all."""
+    self._responding = executor_checks._executors(self._session)
 
 
 def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:

@@ -108,8 +108,15 @@ def test_what_went_before_the_server_saw_it_is_a_gap(
 ) -> None:
     """Of a client that is there, too: a server that stood still has holes in what it saw."""
     (tmp_path / "s").mkdir()
-    asleep, look = threading.Event(), Feed._refresh
-    monkeypatch.setattr(Feed, "_refresh", lambda feed: None if asleep.is_set() else look(feed))
+    asleep, sleeps, look = threading.Event(), threading.Event(), Feed._refresh
+
+    def refresh(feed: Feed) -> None:
+        if asleep.is_set():
+            sleeps.set()  # and the look before has ended
+        else:
+            look(feed)
+
+    monkeypatch.setattr(Feed, "_refresh", refresh)
     with started(tmp_path, keep="3") as run, served(Settings(run.root, port=0)) as url:
         client = httpx.Client(base_url=url, timeout=PATIENCE)
         run.feed(6)
@@ -118,6 +125,7 @@ def test_what_went_before_the_server_saw_it_is_a_gap(
             lines = answer.iter_lines()
             assert [event["id"] for event in events(lines, 1)] == ["2000"]
             asleep.set()
+            assert sleeps.wait(PATIENCE)
             for n in range(4, 12):
                 run.feed(2)
                 until(partial(_read, run, 2 * n))

@@ -51,6 +51,7 @@ from levada.checkpoint.manifest import Manifest
 from levada.plan.execution.key_group_table import GroupTable, deal_round_robin, table_of_partitions
 from levada.runtime.driver import parallelism
 from levada.runtime.executor import Job, LocalExecutor
+from levada.runtime.rebalancing.rebalancing_options import BalanceOptions
 
 ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
 EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
@@ -166,9 +167,10 @@ def _figures(spent: Any, seen: dict[int, list[int]], state: int) -> dict[str, An
 
 def tenth(scale: float) -> dict[str, Any]:
     """The same load over 8 partitions, and over as many as it needs."""
+    often = BalanceOptions(reorganize_every=3, quiet=1)
     found = {name: _fed(max(scale, 0.5), how) for name, how in (
         ("fixed", {"partitions": PARTITIONS}),
-        ("adaptive", {"balance": {"reorganize_every": 3, "quiet": 1}, "master": "local[8]"}),
+        ("adaptive", {"balance": often, "master": "local[8]"}),
     )}  # fmt: skip
     cost = found["adaptive"]["cpu_ms"] / found["fixed"]["cpu_ms"]
     return {**found, "adaptive_by_fixed": round(cost, 2)}

@@ -44,7 +44,7 @@ class Balancing:
         self._standing = RebalanceState()
         self._cores = 0  # the most that executors had in this round
         self._wall = -1  # ms, of the epoch before
-        self._is_passing = False
+        self._was_one_task = False
         self._known: RebalanceReport | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan do not divide a group
         self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
@@ -64,7 +64,7 @@ class Balancing:
         """Returns the measurements that the tasks of the next epoch report."""
         done = self._round.epochs if self._round is not None else 0
         by_group = not done % min(COUNTED, self._options.reorganize_every)
-        return ROWS if by_group and not self._is_passing else TIMES
+        return ROWS if by_group and not self._was_one_task else TIMES
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """Returns the group table from an epoch on, if it changes."""
@@ -120,8 +120,8 @@ class Balancing:
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)
-        self._is_passing = not spread and self._options.measure == Measure.TIME
-        if before >= 0 and not self._is_passing:  # the first epoch of a process loads kernels
+        self._was_one_task = not spread and self._options.measure == Measure.TIME
+        if before >= 0 and not self._was_one_task:  # the first epoch of a process loads kernels
             load = load_of(done, table)
             span = max(context.wall_ms - before, 0) / 1000
             self._round.add(load, span, self._least, hurried=hurried)

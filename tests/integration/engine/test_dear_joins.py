@@ -4,8 +4,9 @@ that is more than sharing saves. Results are the same.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from levada.engine.status.sharing_status import RelaxedStatus
 from levada.engine.status.status import read_status
 from levada.engine.suspended_queries import read_suspended
 from levada.plan.execution.joins import Join
-from levada.plan.sharing.unprofitable_joins import HIGH, LOW, UnprofitableJoins
+from levada.plan.sharing import unprofitable_joins
+from levada.plan.sharing.unprofitable_joins import HIGH, LOW, MIN_PAIRS, UnprofitableJoins
 from levada.testing.stream_builders import lines, write_lines
 from support.generators.windows import Clause
 from support.polling import until
@@ -59,10 +61,18 @@ def joins(engine: Engine) -> list[bool]:
     ]
 
 
+def wasted(checkpoint: Path) -> bool:
+    """Whether a join has been measured as unprofitable."""
+    joined = read_status(checkpoint).relaxed_joins
+    return any(one.joined_pairs >= MIN_PAIRS and one.work_ratio > HIGH for one in joined)
+
+
 def run(
-    folder: Path, group: str, sharing: str
+    folder: Path, group: str, sharing: str, ready: Callable[[Path], bool] = lambda _: True
 ) -> tuple[list[object], int, Sequence[RelaxedStatus]]:
-    """What a newcomer says, by how many more joins there are with it, and what was counted."""
+    """Returns the results of a query that is added when ``ready``, the number of joins that it
+    adds, and what was counted.
+    """
     folder.mkdir()
     write_lines(folder / "s.nt", ())
     with Engine(spark=False, checkpoint=folder / "c", partitions=2, sharing=sharing) as engine:
@@ -73,6 +83,7 @@ def run(
         with (folder / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for i in range(40) for line in second(i))
         until(lambda: sum(r.elements for r in engine._records().values()) >= 40 * 7 * ROOMS)
+        until(lambda: ready(folder / "c"))
         before = len(joins(engine))
         found: Query = engine.register(text(group, ROOMS - 1), name="newcomer")
         until(lambda: not engine._registry.changed)
@@ -85,8 +96,11 @@ def run(
         return [(r.time, sorted(map(str, r.rows))) for r in found.results()], more, told
 
 
-def test_a_newcomer_stays_apart_where_most_meets_in_vain(tmp_path: Path) -> None:
-    relaxed, more, told = run(tmp_path / "relax", VAIN, "relax")
+def test_a_newcomer_stays_apart_where_most_meets_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unprofitable_joins, "LEAVING", math.inf)  # a leaver joins twice
+    relaxed, more, told = run(tmp_path / "relax", VAIN, "relax", ready=wasted)
     apart, _, none = run(tmp_path / "off", VAIN, "off")
     assert relaxed == apart and relaxed and not none
     dearest = max(told, key=lambda one: one.work_ratio)

@@ -462,6 +462,67 @@ def test_the_first_of_each_window_and_a_join_of_windows(tmp_path: Path) -> None:
     ) == {3000: [("0", "0", "1.5"), ("1", "0.5", "2")]}
 
 
+HOP = "Hop(Table A, Descriptor(ts), Interval '2' Seconds, Interval '4' Seconds)"
+CUMULATE = HOP.replace("Hop", "Cumulate")
+
+
+@pytest.mark.parametrize(("call", "start"), [(HOP, -2000), (CUMULATE, 0)])
+def test_window_bounds_between_closes_are_those_of_the_last_close(
+    tmp_path: Path, call: str, start: int
+) -> None:
+    rows = [(1, 1.0, 1000), (2, 2.0, 2500), (3, 3.0, 5200)]
+    text = f"Rstream(Select x.k As k, y.k As n, window_start, window_end From {call} x, A [Now] y)"
+    found = reports(tmp_path, text, rows)
+    assert found[2500] == [("1", "2", f"{start}", "2000")]
+    assert found[5200] == [("1", "3", "0", "4000"), ("2", "3", "0", "4000")]
+
+
+@pytest.mark.parametrize("aggregate", ["Count(*)", "Count(*) + 0 * Median(v)"])
+def test_cumulate_without_rows_since_its_beginning_has_no_result(
+    tmp_path: Path, aggregate: str
+) -> None:
+    rows = [(1, 1.0, 3000), (2, 2.0, 9000)]
+    call = CUMULATE.replace("Interval '2' Seconds", "Interval '1' Second")
+    text = f"Select {aggregate} As n From {call} Where v > 0"
+    found = reports(tmp_path, text, rows)
+    assert found == {at: [("1",)] for at in (4000, 10_000, 11_000, 12_000)}
+    none = f"Select Count(*) As n From {call} Where v > 1"
+    assert reports(tmp_path, none, rows)[4000] == [("0",)]
+    sets = f"Select k, Count(*) As n From {call} Group By Grouping Sets ((k), ())"
+    assert list(reports(tmp_path, sets, rows)) == list(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Count(*)", "0"),
+        ("Coalesce(Max(v), -1) + Count(*)", "-1"),
+        ("Round(Max(v), 1)", ""),
+        ("Case When Count(v) = 0 Then 7 Else 8 End", "7"),
+        ("NullIf(Count(*), 1)", "0"),
+    ],
+)
+def test_a_query_as_a_value_over_no_rows_has_the_value_of_sql(
+    tmp_path: Path, value: str, expected: str
+) -> None:
+    rows = [(1, 1.0, 1000), (2, 2.0, 2000)]
+    text = f"Rstream(Select k, (Select {value} From A [Range 500 ms]) As n From A [Rows 1])"
+    found = reports(tmp_path, text, rows)
+    assert found[1500] == [("1", expected)] and found[2500] == [("2", expected)]
+    if value.startswith("NullIf"):
+        assert found[1000] == [("1", "")]
+
+
+def test_in_a_query_of_one_row_compares_with_its_value_over_no_rows(tmp_path: Path) -> None:
+    rows = [(0, 1.0, 1000), (1, 2.0, 2000)]
+    text = "Rstream(Select k From A [Rows 1] Where k {} (Select {} From A [Range 500 ms]))"
+    found = reports(tmp_path, text.format("In", "Count(*)"), rows)
+    assert found == {1500: [("0",)], 2000: [("1",)]}
+    assert reports(tmp_path, text.format("Not In", "Max(k + 1)"), rows) == {
+        1000: [("0",)], 2000: [("1",)],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("window", ["[Range 3 s]", "[Range 3 s Slide 1 s]"])
 def test_a_variance_keeps_the_digits_that_squares_lose(tmp_path: Path, window: str) -> None:
     values = [1e9 + v for v in (0.25, 0.5, 1.75, 2.0, 0.125, 3.5)]

@@ -105,7 +105,8 @@ def mode_of(
     on_close = all(w.window.kind.on_close for w in level_windows)
     if not properties.over_tuples:
         return Mode.REPORTS if on_close else _mode_over_triples(asked, properties)
-    if asked.is_plain and asked.output is Output.RSTREAM and properties.momentary:
+    instant = properties.momentary and not properties.per_report  # else other rows last longer
+    if instant and asked.is_plain and asked.output is Output.RSTREAM:
         return Mode.INSTANT
     if properties.derived:
         return Mode.CHANGES

@@ -47,6 +47,7 @@ from levada.language.cql.ast import (
     Item,
     Joined,
     LiteralType,
+    Operation,
     Operator,
     OperatorCall,
     Schema,
@@ -61,14 +62,15 @@ from levada.language.cql.ast import (
     WindowWord,
     operands,
     show_name,
+    with_operands,
 )
 from levada.language.cql.ast import Expression as Syntax
 from levada.language.translate.cql.expressions import PLACED, is_aggregate
 from levada.language.translate.cql.functions import cast
-from levada.language.translate.cql.joins import From, Leaf, Named, Rows
+from levada.language.translate.cql.joins import From, Leaf, Named, Rows, has_query
 from levada.language.translate.cql.scope import EVENT_TIME, Columns, Scope, suggest_column
 from levada.language.translate.cql.select import SelectBlock, one_group, with_nulls
-from levada.language.translate.cql.window_columns import columns_of, window_of, window_rows
+from levada.language.translate.cql.window_columns import END, columns_of, window_of, window_rows
 from levada.plan.logical import nodes
 from levada.plan.logical.properties import Analysis
 from levada.plan.logical.query_options import QueryOptions
@@ -273,6 +275,8 @@ class Levels:
     def _select(
         self, select: Select, visible: int, reading: Reading, order: Sequence[Sort]
     ) -> tuple[nodes.Node, Typed, set[int]]:
+        if not self.options.empty_reports:
+            select = _by_window(select)
         leaf = partial(self._leaf, visible=visible, reading=reading)
         derive = _same_level if reading is Reading.WHOLE else self._derive_level
         source = From(select, leaf, derive, self.text)
@@ -632,6 +636,37 @@ def _has_over(node: Syntax) -> bool:
 
 def _is_placed(node: Call) -> bool:
     return is_aggregate(node) and node.function.capitalize() in PLACED
+
+
+def _by_window(select: Select) -> Select:
+    """Returns a Select of one group over Cumulate as groups by window: without rows since its
+    beginning there is no group. Where becomes Filter, so that rows without matches make a group;
+    not above grouping sets, whose other groups need a match.
+    """
+    table, where = select.tables[0], select.where
+    if len(select.tables) > 1 or not isinstance(table, Table) or table.query is not None:
+        return select
+    if table.window.word is not WindowWord.CUMULATE or not one_group(select):
+        return select
+    end = Column(table.alias, END)
+    if select.sets:
+        sets = tuple((*each, end) for each in select.sets)
+        return replace(select, group=(*select.group, end), sets=sets)
+    if where is not None and has_query(where):
+        return select
+
+    def filtered(node: Syntax) -> Syntax:
+        if not isinstance(node, Call) or not is_aggregate(node) or where is None:
+            return with_operands(node, filtered)
+        both = where if node.where is None else Operation("and", (where, node.where))
+        return replace(node, where=both)
+
+    items = tuple(
+        replace(item, expression=filtered(item.expression)) if isinstance(item, Item) else item
+        for item in select.items
+    )
+    having = None if select.having is None else filtered(select.having)
+    return replace(select, items=items, where=None, group=(end,), having=having)
 
 
 def _reads_calls(part: Statement | Combination | Select | Table | Joined) -> bool:

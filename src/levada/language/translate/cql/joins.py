@@ -35,8 +35,10 @@ from levada.errors import QueryError, UnknownNameError
 from levada.language.cql.ast import (
     Call,
     Column,
+    Constant,
     Item,
     Joined,
+    LiteralType,
     Nested,
     Operation,
     Select,
@@ -63,6 +65,9 @@ from levada.plan.logical import nodes
 
 Named = tuple[tuple[str, str], ...]
 _NO_VALUE = Const(Iri("urn:levada:null"))  # equals no value of a column
+_MARK = ".present"  # a column that has a value in each row
+_NULL = Constant(LiteralType.NULL, "null")
+_OF_NULL = ("coalesce", "ifnull", "nvl", "nullif", "greatest", "least")  # may have a value
 
 
 @frozen
@@ -145,7 +150,7 @@ class From:
         self.windows: frozenset[int] = frozenset()
         self._leaf, self._derive = leaf, derive
         self._using: dict[str, Syntax] = {}
-        self._values: dict[Nested, tuple[int, Column]] = {}  # queries as values
+        self._values: dict[Nested, tuple[int, Syntax]] = {}  # queries as values
         region = self._region(select.tables)
         named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
         self.scope = Scope([leaf.columns for leaf in self.leaves], text, named, self._using)
@@ -201,7 +206,7 @@ class From:
         plain: list[Syntax] = []
         above: list[Syntax] = []
         nested: list[tuple[Nested, bool]] = []
-        for condition in conjuncts(select.where):
+        for condition in map(_compared, conjuncts(select.where)):
             query, negated = _condition_of_query(condition)
             if query is not None:
                 nested.append((query, negated))
@@ -230,16 +235,25 @@ class From:
             case _:
                 return with_operands(node, self.rewrite)
 
-    def _value_of(self, node: Nested) -> Column:
+    def _value_of(self, node: Nested) -> Syntax:
+        """Returns the value of a query. Its row is missing while its windows are empty: then the
+        value is that of aggregates over no rows, such as 0 for Count.
+        """
         if node not in self._values:
             body = node.query.body
             if not isinstance(body, Select) or body.group or not _is_one_row(body):
                 message = "A query as a value has one row and one column."
                 hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
                 raise QueryError(message, span=node.span, text=self.text, hint=hint)
-            number = self._hidden_leaf(node)
-            column = Column(self.leaves[number].columns.alias, self._only_column(number, node))
-            self._values[node] = number, column
+            without = _over_no_rows(body)
+            read = node.query if without is None else replace(node.query, body=_with_mark(body))
+            number = self._hidden_leaf(replace(node, query=read))
+            columns = self.leaves[number].columns
+            value: Syntax = Column(columns.alias, self._only_column(number, node))
+            if without is not None:
+                missing = Operation("is null", (Column(columns.alias, _MARK),))
+                value = Operation("case", (missing, self.rewrite(without), value), node.span)
+            self._values[node] = number, value
         return self._values[node][1]
 
     def _hidden_leaf(self, node: Nested) -> int:
@@ -254,7 +268,7 @@ class From:
         self.scope.hide(leaf.columns)
 
     def _only_column(self, number: int, node: Nested) -> str:
-        columns = list(self.leaves[number].columns.declared)
+        columns = [name for name in self.leaves[number].columns.declared if name != _MARK]
         if len(columns) != 1:
             message = f"This query has {len(columns)} columns, one is needed."
             raise QueryError(message, span=node.span, text=self.text)
@@ -361,7 +375,8 @@ class From:
 
     def single_values(self) -> set[str]:
         """Returns the variables of queries that are values: they have one value in a report."""
-        return {self.names[self.scope.resolve(column)] for _, column in self._values.values()}
+        columns = [column for _, value in self._values.values() for column in columns_in(value)]
+        return {self.names[self.scope.resolve(column)] for column in columns}
 
     # -- algebra --
 
@@ -554,6 +569,46 @@ def _condition_of_query(condition: Syntax) -> tuple[Nested | None, bool]:
             return None, False
 
 
+def _compared(condition: Syntax) -> Syntax:
+    """Returns ``x In`` a query with one row as a comparison with its value."""
+    query, negated = _condition_of_query(condition)
+    if query is None or query.value is None or _cuts(query):
+        return condition
+    body = query.query.body
+    if not isinstance(body, Select) or body.group or body.having or not _is_one_row(body):
+        return condition
+    value = replace(query, kind="scalar", value=None)
+    return Operation("<>" if negated else "=", (query.value, value), query.span)
+
+
+def _with_mark(body: Select) -> Select:
+    mark = Item(Constant(LiteralType.BOOLEAN, "true"), _MARK, "")
+    return replace(body, items=(*body.items, mark))
+
+
+def _over_no_rows(body: Select) -> Syntax | None:
+    """Returns the value of a query with one row whose tables are empty; None: it is NULL."""
+    if body.having is not None or not isinstance(body.items[0], Item):
+        return None
+    value = _without_rows(body.items[0].expression)
+    return None if value == _NULL else value
+
+
+def _without_rows(node: Syntax) -> Syntax:
+    if is_aggregate(node):
+        assert isinstance(node, Call)
+        is_count = node.function.capitalize() == "Count"
+        return Constant(LiteralType.INTEGER, "0") if is_count else _NULL
+    node = with_operands(node, _without_rows)
+    match node:
+        case Operation("and" | "or" | "case" | "is null" | "is distinct" | "in"):
+            return node
+        case Call(name) if name.lower() in _OF_NULL:
+            return node
+        case _:
+            return _NULL if _NULL in operands(node) else node
+
+
 def _has_value(node: Syntax) -> bool:
     """Whether a query stands as a value in an expression."""
     if isinstance(node, Nested):
@@ -579,11 +634,12 @@ def _only_selects(body: Select) -> bool:
     others = [*_other_expressions(body), *conjuncts(body.where)]
     grouped = body.group or body.having is not None or _is_one_row(body)
     joined = any(isinstance(table, Joined) for table in body.tables)
-    return not (grouped or joined or any(map(_has_query, others)))
+    return not (grouped or joined or any(map(has_query, others)))
 
 
-def _has_query(node: Syntax) -> bool:
-    return isinstance(node, Nested) or any(map(_has_query, operands(node)))
+def has_query(node: Syntax) -> bool:
+    """Whether a query stands in an expression."""
+    return isinstance(node, Nested) or any(map(has_query, operands(node)))
 
 
 def _cuts(node: Nested) -> bool:

@@ -1,8 +1,8 @@
 """The tables of Tumble, Hop, Cumulate and Session: rows of a stream and the bounds of their window.
 
 A row of Tumble is in one window, which follows from its time. A row of the others is in several.
-Its window is that of the report, which ends then. Cumulate leaves out the rows before the beginning
-of its window. All windows exclude their end.
+Its window is the last one that has closed at the report. Cumulate leaves out the rows before the
+beginning of its window. All windows exclude their end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def window_rows(
     if spec.word is WindowWord.CUMULATE:
         node = nodes.Filter(node, Call(Function.GREATER_EQUAL, (Var(times), start)))
     for name, variable in added:
-        end = Call(Function.ADD, (start, number(spec.range))) if by_time else _REPORT
+        end = Call(Function.ADD, (start, number(spec.range))) if by_time else _close(spec, t0)
         node = nodes.Extend(node, variable, start if name == START else end)
     return node
 
@@ -56,9 +56,16 @@ def _start(spec: WindowSpec, time: Expression, t0: int) -> Expression:
         case WindowWord.TUMBLE:
             return _beginning(time, spec.range, t0)
         case WindowWord.CUMULATE:
-            return _beginning(_minus(_REPORT, number(1)), spec.range, t0)
+            return _beginning(_minus(_close(spec, t0), number(1)), spec.range, t0)
         case _:
-            return _minus(_REPORT, number(spec.range))
+            return _minus(_close(spec, t0), number(spec.range))
+
+
+def _close(spec: WindowSpec, t0: int) -> Expression:
+    """Returns the last close up to the report; other windows of the query report in between."""
+    if spec.word is WindowWord.SESSION:
+        return _REPORT
+    return _beginning(_REPORT, spec.slide, t0 + spec.range)
 
 
 def _beginning(time: Expression, size: int, t0: int) -> Expression:

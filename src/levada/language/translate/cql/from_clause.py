@@ -655,17 +655,17 @@ def _by_window(select: Select) -> Select:
     if where is not None and has_query(where):
         return select
 
-    def filtered(node: Syntax) -> Syntax:
+    def add_filter(node: Syntax) -> Syntax:
         if not isinstance(node, Call) or not is_aggregate(node) or where is None:
-            return with_operands(node, filtered)
+            return with_operands(node, add_filter)
         both = where if node.where is None else Operation("and", (where, node.where))
         return replace(node, where=both)
 
     items = tuple(
-        replace(item, expression=filtered(item.expression)) if isinstance(item, Item) else item
+        replace(item, expression=add_filter(item.expression)) if isinstance(item, Item) else item
         for item in select.items
     )
-    having = None if select.having is None else filtered(select.having)
+    having = None if select.having is None else add_filter(select.having)
     return replace(select, items=items, where=None, group=(end,), having=having)
 
 

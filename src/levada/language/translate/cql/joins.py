@@ -206,7 +206,7 @@ class From:
         plain: list[Syntax] = []
         above: list[Syntax] = []
         nested: list[tuple[Nested, bool]] = []
-        for condition in map(_compared, conjuncts(select.where)):
+        for condition in map(_compare_with_value, conjuncts(select.where)):
             query, negated = _condition_of_query(condition)
             if query is not None:
                 nested.append((query, negated))
@@ -569,7 +569,7 @@ def _condition_of_query(condition: Syntax) -> tuple[Nested | None, bool]:
             return None, False
 
 
-def _compared(condition: Syntax) -> Syntax:
+def _compare_with_value(condition: Syntax) -> Syntax:
     """Returns ``x In`` a query with one row as a comparison with its value."""
     query, negated = _condition_of_query(condition)
     if query is None or query.value is None or _cuts(query):

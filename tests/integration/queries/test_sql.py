@@ -462,6 +462,17 @@ def test_the_first_of_each_window_and_a_join_of_windows(tmp_path: Path) -> None:
     ) == {3000: [("0", "0", "1.5"), ("1", "0.5", "2")]}
 
 
+def test_zeros_of_both_signs_are_peers_of_an_order(tmp_path: Path) -> None:
+    rows = [(1, 0.0, 1000), (2, -0.0, 1001), (3, 1.0, 1002), (4, -0.0, 1003)]
+    text = (
+        "Rstream(Select k, Rank() Over (Order By v) As r, Dense_Rank() Over (Order By v) As e, "
+        "Count(*) Over (Partition By v) As n From A [Rows 4])"
+    )
+    assert reports(tmp_path, text, rows)[1003] == [
+        ("1", "1", "1", "3"), ("2", "1", "1", "3"), ("3", "4", "2", "1"), ("4", "1", "1", "3"),
+    ]  # fmt: skip
+
+
 HOP = "Hop(Table A, Descriptor(ts), Interval '2' Seconds, Interval '4' Seconds)"
 CUMULATE = HOP.replace("Hop", "Cumulate")
 

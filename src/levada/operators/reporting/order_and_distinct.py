@@ -17,7 +17,7 @@ from levada.core.rdf_terms import Kind
 from levada.core.row_ranges import place_in_segment, starts_segment
 from levada.kernels.keyed.hash_groups import group
 from levada.kernels.terms.term_lookup import TermLookup
-from levada.operators.expressions import evaluate, order_rows
+from levada.operators.expressions import evaluate, order_rank, order_rows
 from levada.operators.expressions.row_blocks import Result
 from levada.operators.expressions.term_values import Column, broadcast
 from levada.operators.operator_context import Inputs, OperatorContext
@@ -73,9 +73,9 @@ def number(node: PlanNode[s.RNumber], inputs: Inputs, env: OperatorContext) -> F
         values = np.diff(np.append(np.flatnonzero(starts), frame.n))[np.cumsum(starts) - 1]
     elif step.function != "row_number":
         differs = starts.copy()
-        for key in keys:
-            texts = key.texts().fill_null("").gather(ordered)
-            differs |= (texts != texts.shift(1, fill_value="")).to_numpy()
+        if keys:
+            rank = order_rank(keys, [False] * len(keys))[ordered]
+            differs[1:] |= rank[1:] != rank[:-1]
         values = _numbers_of_ties(values, starts, differs, dense=step.function == "dense_rank")
     result = Result(frame.n)
     result.put(ordered, Kind.INTEGER, man=values, scale=np.zeros(frame.n, np.uint8))

@@ -214,6 +214,32 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         "",
     ),
     (
+        "Select k From {A a} Where k Not In (Select w From {B b} Where b.s = a.s) Or v > 2 Or "
+        "Not (Not Exists (Select 1 From {B c} Where c.k = a.k And c.w > a.v) Or v < 1)",
+        {"k": INT},
+        "",
+    ),
+    (
+        "Select a.k, a.k In (Select w From {B b}) As m, Case When Exists (Select 1 From {B b} "
+        "Where b.k = a.k) Then 'y' When a.k Not In (Select c.k From {B c}) Then 'z' End As c "
+        "From {A a} Left Join {B d} On d.s = a.s",
+        {"k": INT, "m": BOOL, "c": STR},
+        "",
+    ),
+    (
+        "Select k, k In (Select k From {B b}) As m, Sum(Case When v In (Select w From {B b}) Then "
+        "1 Else 0 End) As n From {A a} Group By k Having (k In (Select w From {B b})) Is Not True "
+        "Order By k In (Select k From {B b}), k Limit 3",
+        {"k": INT, "m": BOOL, "n": INT},
+        "",
+    ),
+    (
+        "Select a.k As k From {A a} Join {B b} On a.k = b.k And b.w > (Select Avg(w) From {B c}) "
+        "Where (Select Max(k) From {B d}) In (Select k From {A e})",
+        {"k": INT},
+        "",
+    ),
+    (
         "Select k, v From {A a} Where v > (Select Avg(w) From {B b})",
         {"k": INT, "v": DBL},
         "",

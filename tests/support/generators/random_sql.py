@@ -145,6 +145,8 @@ class Draw:
             parts.append(self.condition(columns))
         if self.rng.random() < 0.3:
             parts.append(self._query_condition(columns))
+        if self.rng.random() < 0.2:
+            parts.append(f"({self._query_condition(columns)} Or {self.condition(columns, 1)})")
         return " Where " + " And ".join(parts) if parts else ""
 
     def _query_condition(self, columns: Types) -> str:
@@ -170,7 +172,10 @@ class Draw:
         for i in range(count):
             kind = self.rng.choice((INT, DOUBLE, TEXT, BOOL))
             self.types[f"c{i}"] = kind
-            items.append(f"{self.value(columns, kind)} As c{i}")
+            value = self.value(columns, kind)
+            if self.rng.random() < 0.15:
+                value = f"Case When {self._query_condition(columns)} Then {value} End"
+            items.append(f"{value} As c{i}")
         return items
 
     def _rows(self) -> str:

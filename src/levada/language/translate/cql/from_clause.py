@@ -275,7 +275,7 @@ class Levels:
     ) -> tuple[nodes.Node, Typed, set[int]]:
         leaf = partial(self._leaf, visible=visible, reading=reading)
         derive = _same_level if reading is Reading.WHOLE else self._derive_level
-        source = From(select, leaf, derive, self.text)
+        source = From(select, order, leaf, derive, self.text)
         block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)

@@ -15,7 +15,8 @@ equal matches. So ``L - M`` is exactly the rows without a match:
     L Full Join R           M + (L - M) + (R - M)
 
 ``x In (Select y ..)`` is Exists with ``x = y``. ``Not In`` takes off the rows, too, for which this
-is unknown: x is NULL, or some y is. A query as a value is the right side of a Left Join.
+is unknown: x is NULL, or some y is. A query as a value is the right side of a Left Join. Exists and
+In within an expression are a column, the *mark*: true, false, or NULL where In is unknown.
 
 A difference in a further join is a level of its own (``derive``), as a query in brackets is. Cost:
 linear in the text.
@@ -37,9 +38,11 @@ from levada.language.cql.ast import (
     Column,
     Item,
     Joined,
+    LiteralType,
     Nested,
     Operation,
     Select,
+    Sort,
     Table,
     WindowSpec,
     WindowWord,
@@ -48,7 +51,7 @@ from levada.language.cql.ast import (
 )
 from levada.language.cql.ast import Expression as Syntax
 from levada.language.translate.cql.expressions import Translator, is_aggregate
-from levada.language.translate.cql.functions import is_null
+from levada.language.translate.cql.functions import NO_VALUE, is_null, truth
 from levada.language.translate.cql.scope import (
     Classes,
     ColumnRef,
@@ -62,6 +65,7 @@ from levada.language.translate.cql.scope import (
 from levada.plan.logical import nodes
 
 Named = tuple[tuple[str, str], ...]
+_MARK = ".mark"
 _NO_VALUE = Const(Iri("urn:levada:null"))  # equals no value of a column
 
 
@@ -102,8 +106,9 @@ class Region:
 
 @dataclass
 class Outer:
-    """A join by difference. ``kind``: ``left``, ``right``, ``full``, ``semi`` (Exists) or ``anti``
-    (Not Exists). ``unknown``: the two sides of a Not In, which may be NULL.
+    """A join by difference. ``kind``: ``left``, ``right``, ``full``, ``semi`` (Exists), ``anti``
+    (Not Exists) or ``mark``. ``unknown``: the two sides of an In that may be NULL. ``mark``: the
+    number of the table that the mark is the column of.
     """
 
     kind: str
@@ -111,12 +116,15 @@ class Outer:
     right: Region
     conditions: list[Syntax]
     unknown: tuple[Syntax, Syntax] | None = None
+    mark: int = -1
 
     def tables(self) -> Iterator[int]:
         """Yields the numbers of the tables whose columns it has."""
         yield from self.left.tables()
         if self.kind in ("left", "right", "full"):
             yield from self.right.tables()
+        if self.kind == "mark":
+            yield self.mark
 
 
 @frozen
@@ -138,18 +146,23 @@ class From:
     """
 
     def __init__(
-        self, select: Select, leaf: Callable[[Table], Leaf], derive: Derive, text: str
+        self,
+        select: Select,
+        order: Sequence[Sort],
+        leaf: Callable[[Table], Leaf],
+        derive: Derive,
+        text: str,
     ) -> None:
         self.text = text
         self.leaves: list[Leaf] = []
         self.windows: frozenset[int] = frozenset()
         self._leaf, self._derive = leaf, derive
         self._using: dict[str, Syntax] = {}
-        self._values: dict[Nested, tuple[int, Column]] = {}  # queries as values
+        self._values: dict[Nested, tuple[Outer, Column]] = {}  # queries in expressions
         region = self._region(select.tables)
         named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
         self.scope = Scope([leaf.columns for leaf in self.leaves], text, named, self._using)
-        self._region_of_where(region, select)
+        self._region_of_where(region, select, order)
 
     # -- regions --
 
@@ -196,26 +209,27 @@ class From:
                 self._using[name] = Call("coalesce", (one, other), span=join.span)
         return conditions
 
-    def _region_of_where(self, region: Region, select: Select) -> None:
+    def _region_of_where(self, region: Region, select: Select, order: Sequence[Sort]) -> None:
         """Puts the conditions of Where, and the queries in all expressions, above the region."""
         plain: list[Syntax] = []
         above: list[Syntax] = []
-        nested: list[tuple[Nested, bool]] = []
-        for condition in conjuncts(select.where):
+        nested: list[Outer] = []
+        for condition in (*region.conditions, *conjuncts(select.where)):
             query, negated = _condition_of_query(condition)
             if query is not None:
-                nested.append((query, negated))
-                continue
-            rewritten = self.rewrite(condition)
-            (above if rewritten != condition and _has_value(condition) else plain).append(rewritten)
-        for expression in _other_expressions(select):
+                nested.append(self._semi_join(query, "anti" if negated else "semi"))
+            else:
+                (above if _has_query(condition) else plain).append(self.rewrite(condition))
+        for expression in (*_other_expressions(select), *(sort.expression for sort in order)):
             self.rewrite(expression)
-        region.conditions = [self.rewrite(each) for each in region.conditions] + plain
-        for number, _ in self._values.values():
-            region = Region([Outer("left", region, Region([number]), [])])
+        region.conditions = plain
+        for join, _ in self._values.values():
+            join.left = region
+            region = Region([join])
         region.conditions += above
-        for query, negated in nested:
-            region = Region([self._semi_join(region, query, negated)])
+        for join in nested:
+            join.left = region
+            region = Region([join])
         self.top = region
 
     def rewrite(self, node: Syntax | Select) -> Syntax:
@@ -223,24 +237,39 @@ class From:
         match node:
             case Column(None, name) if name in self._using:
                 return self._using[name]
-            case Nested("scalar"):
-                return self._value_of(node)
-            case Nested() | Select():
+            case Nested():
+                if node not in self._values:
+                    added = self._value_of(node) if node.kind == "scalar" else self._mark_of(node)
+                    self._values[node] = added
+                return self._values[node][1]
+            case Select():
                 return node  # type: ignore[return-value]
             case _:
                 return with_operands(node, self.rewrite)
 
-    def _value_of(self, node: Nested) -> Column:
-        if node not in self._values:
-            body = node.query.body
-            if not isinstance(body, Select) or body.group or not _is_one_row(body):
-                message = "A query as a value has one row and one column."
-                hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
-                raise QueryError(message, span=node.span, text=self.text, hint=hint)
-            number = self._hidden_leaf(node)
-            column = Column(self.leaves[number].columns.alias, self._only_column(number, node))
-            self._values[node] = number, column
-        return self._values[node][1]
+    def _value_of(self, node: Nested) -> tuple[Outer, Column]:
+        """Translates a query as a value: the join that adds it, and its column."""
+        body = node.query.body
+        if not isinstance(body, Select) or body.group or not _is_one_row(body):
+            message = "A query as a value has one row and one column."
+            hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
+            raise QueryError(message, span=node.span, text=self.text, hint=hint)
+        number = self._hidden_leaf(node)
+        column = Column(self.leaves[number].columns.alias, self._only_column(number, node))
+        return Outer("left", Region([]), Region([number]), []), column
+
+    def _mark_of(self, node: Nested) -> tuple[Outer, Column]:
+        """Translates Exists or In within an expression: the join that adds its mark, and it."""
+        if node.value is not None and _aggregates(node.value):
+            message = "In (Select ..) takes no aggregate here."
+            hint = "Put the query with the aggregate into brackets, and the condition around it."
+            raise QueryError(message, span=node.span, text=self.text, hint=hint)
+        join = self._semi_join(node, "mark")
+        join.mark = len(self.leaves)
+        alias = f".sub{join.mark}"
+        columns = Columns(alias, {_MARK: LiteralType.BOOLEAN}, False, node.span)
+        self._hide(Leaf(columns, _no_rows, frozenset()))
+        return join, Column(alias, _MARK, node.span)
 
     def _hidden_leaf(self, node: Nested) -> int:
         """Adds a query within an expression as a table that no other name reaches."""
@@ -260,11 +289,10 @@ class From:
             raise QueryError(message, span=node.span, text=self.text)
         return columns[0]
 
-    def _semi_join(self, left: Region, node: Nested, negated: bool) -> Outer:
+    def _semi_join(self, node: Nested, kind: str) -> Outer:
         """Translates Exists or In: by the tables of the query if it only selects, else by the query
-        as a table.
+        as a table. The left side comes later.
         """
-        kind = "anti" if negated else "semi"
         value = None if node.value is None else self.rewrite(node.value)
         body = node.query.body
         simple = isinstance(body, Select) and _only_selects(body) and not _cuts(node)
@@ -277,12 +305,13 @@ class From:
                 only = Column(self.leaves[number].columns.alias, self._only_column(number, node))
         else:
             right, conditions, only = self._tables_of(body, node)
-        if value is None or only is None:
-            return Outer(kind, left, right, conditions)
-        equal = Operation("=", (value, only), node.span)
-        if not negated:
-            return Outer(kind, left, right, [equal, *conditions])
-        return Outer(kind, left, right, conditions, (value, only))
+        join = Outer(kind, Region([]), right, conditions)
+        if value is not None and only is not None:
+            if kind == "semi":
+                join.conditions = [Operation("=", (value, only), node.span), *conditions]
+            else:
+                join.unknown = (value, only)
+        return join
 
     def _tables_of(self, body: Select, node: Nested) -> tuple[Region, list[Syntax], Syntax | None]:
         """Returns the tables of a query that only selects, the conditions on both sides, and its
@@ -359,9 +388,19 @@ class From:
             if pair is None or not classes.merge(*pair, owners):
                 region.filters.append(condition)
 
-    def single_values(self) -> set[str]:
-        """Returns the variables of queries that are values: they have one value in a report."""
-        return {self.names[self.scope.resolve(column)] for _, column in self._values.values()}
+    def single_values(self, keys: Iterable[str]) -> set[str]:
+        """Returns the variables of queries in expressions that have one value in each group of
+        these keys.
+        """
+        single: set[str] = set()
+        groups = set(keys)
+        for join, column in self._values.values():
+            tables = set(join.right.tables())
+            sides = [*join.conditions, *(join.unknown or ())]
+            refs = {self.scope.resolve(column) for each in sides for column in columns_in(each)}
+            if {self.names[ref] for ref in refs if ref.table not in tables} <= groups | single:
+                single.add(self.names[self.scope.resolve(column)])
+        return single
 
     # -- algebra --
 
@@ -408,6 +447,8 @@ class From:
         if self._is_lookup(join):
             return self._lookup(left, join, translator)
         left = left if join.left.is_plain else self._derive(left)
+        if join.kind == "mark":
+            return self._rows_with_mark(left, join, translator)
         kept = join.kind in ("left", "right", "full")
         if join.unknown is not None:
             matches = self._matches_of_not_in(left, join, translator)
@@ -429,6 +470,26 @@ class From:
             matched = nodes.Project(matches.node, right.variables)
             whole = nodes.Union(whole, nodes.Except(of_right, matched))
         return Rows(whole, matches.variables, windows)
+
+    def _rows_with_mark(self, left: Rows, join: Outer, translator: Translator) -> Rows:
+        """Returns the left rows with the mark of Exists or In."""
+        of_left = nodes.Project(left.node, left.variables)
+        conditions = join.conditions
+        if join.unknown is not None:
+            conditions = [Operation("=", join.unknown), *conditions]
+        matches = self._matches(left, join, conditions, translator, kept=False)
+        others = nodes.Except(of_left, nodes.Project(matches.node, left.variables))
+        marked: list[tuple[nodes.Node, Expression]] = [(nodes.Except(of_left, others), truth(True))]
+        if join.unknown is None:
+            marked.append((others, truth(False)))
+        else:
+            matches = self._matches_of_not_in(left, join, translator)
+            false = nodes.Except(of_left, nodes.Project(matches.node, left.variables))
+            marked += [(false, truth(False)), (nodes.Except(others, false), NO_VALUE)]
+        name = self.names[ColumnRef(join.mark, _MARK)]
+        parts: list[nodes.Node] = [nodes.Extend(node, name, value) for node, value in marked]
+        windows = left.windows | matches.windows
+        return Rows(reduce(nodes.Union, parts), (*left.variables, name), windows)
 
     def _is_lookup(self, item: int | Outer) -> bool:
         """Whether this is a Left Join whose right side are static tables."""
@@ -554,11 +615,8 @@ def _condition_of_query(condition: Syntax) -> tuple[Nested | None, bool]:
             return None, False
 
 
-def _has_value(node: Syntax) -> bool:
-    """Whether a query stands as a value in an expression."""
-    if isinstance(node, Nested):
-        return node.kind == "scalar"
-    return any(map(_has_value, operands(node)))
+def _no_rows(named: Named) -> nodes.Node:
+    raise AssertionError("a mark is no table")
 
 
 def _other_expressions(select: Select) -> Collection[Syntax]:

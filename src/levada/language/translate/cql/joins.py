@@ -32,7 +32,7 @@ from levada.core.expressions import Call as Operate
 from levada.core.expressions import Const, Expression, Function, Var
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Iri
-from levada.errors import QueryError, UnknownNameError
+from levada.errors import QueryError, UnknownNameError, UnsupportedError
 from levada.language.cql.ast import (
     Call,
     Column,
@@ -47,9 +47,11 @@ from levada.language.cql.ast import (
     WindowSpec,
     WindowWord,
     operands,
+    tables_of,
     with_operands,
 )
 from levada.language.cql.ast import Expression as Syntax
+from levada.language.translate.cql.correlation import Correlation
 from levada.language.translate.cql.expressions import Translator, is_aggregate
 from levada.language.translate.cql.functions import NO_VALUE, is_null, truth
 from levada.language.translate.cql.scope import (
@@ -136,8 +138,15 @@ class Rows:
     windows: frozenset[int]
 
 
-Derive = Callable[[Rows], Rows]
-"""Makes rows a level of their own."""
+@frozen
+class Reader:
+    """Reads tables of From: ``leaf`` with their algebra, ``columns`` their columns alone.
+    ``derive`` makes rows a level of their own.
+    """
+
+    leaf: Callable[[Table], Leaf]
+    columns: Callable[[Table], Columns]
+    derive: Callable[[Rows], Rows]
 
 
 class From:
@@ -149,16 +158,16 @@ class From:
         self,
         select: Select,
         order: Sequence[Sort],
-        leaf: Callable[[Table], Leaf],
-        derive: Derive,
+        reader: Reader,
         text: str,
     ) -> None:
         self.text = text
         self.leaves: list[Leaf] = []
+        self._tables: list[Table] = []
         self.windows: frozenset[int] = frozenset()
-        self._leaf, self._derive = leaf, derive
+        self._select, self._reader = select, reader
         self._using: dict[str, Syntax] = {}
-        self._values: dict[Nested, tuple[Outer, Column]] = {}  # queries in expressions
+        self._values: dict[Nested, tuple[Outer, Syntax]] = {}  # queries in expressions
         region = self._region(select.tables)
         named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
         self.scope = Scope([leaf.columns for leaf in self.leaves], text, named, self._using)
@@ -175,7 +184,8 @@ class From:
     def _add(self, table: Table | Joined, region: Region) -> None:
         if isinstance(table, Table):
             region.items.append(len(self.leaves))
-            self.leaves.append(self._leaf(table))
+            self.leaves.append(self._reader.leaf(table))
+            self._tables.append(table)
             return
         if table.kind in ("inner", "cross"):
             first = len(self.leaves)
@@ -247,18 +257,34 @@ class From:
             case _:
                 return with_operands(node, self.rewrite)
 
-    def _value_of(self, node: Nested) -> tuple[Outer, Column]:
-        """Translates a query as a value: the join that adds it, and its column."""
+    def _value_of(self, node: Nested) -> tuple[Outer, Syntax]:
+        """Translates a query as a value: the join that adds it, and the value."""
         body = node.query.body
-        if not isinstance(body, Select) or body.group or not _is_one_row(body):
+        if not isinstance(body, Select) or body.group or body.sets or not _is_one_row(body):
             message = "A query as a value has one row and one column."
             hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
             raise QueryError(message, span=node.span, text=self.text, hint=hint)
-        number = self._hidden_leaf(node)
-        column = Column(self.leaves[number].columns.alias, self._only_column(number, node))
-        return Outer("left", Region([]), Region([number]), []), column
+        tables = [one for table in body.tables for one in tables_of(table)]
+        inner = Scope([self._reader.columns(table) for table in tables], self.text)
+        alias = f".sub{len(self.leaves)}"
+        correlation = Correlation(node, body, inner, self.scope, self._select, alias)
+        conditions: list[Syntax] = []
+        if correlation.exists:
+            if _cuts(node):
+                message = (
+                    "A query as a value that uses outer columns takes no Limit and no Istream."
+                )
+                hint = "Leave them out: an aggregate without Group By has one row."
+                raise QueryError(message, span=node.span, text=self.text, hint=hint)
+            query, conditions, value = correlation.rewrite()
+            number = self._hidden_leaf(replace(node, query=query))
+            conditions, value = list(map(self.rewrite, conditions)), self.rewrite(value)
+        else:
+            number = self._hidden_leaf(node)
+            value = Column(alias, self._only_column(number, node))
+        return Outer("left", Region([]), Region([number]), conditions), value
 
-    def _mark_of(self, node: Nested) -> tuple[Outer, Column]:
+    def _mark_of(self, node: Nested) -> tuple[Outer, Syntax]:
         """Translates Exists or In within an expression: the join that adds its mark, and it."""
         if node.value is not None and _aggregates(node.value):
             message = "In (Select ..) takes no aggregate here."
@@ -275,7 +301,16 @@ class From:
         """Adds a query within an expression as a table that no other name reaches."""
         number = len(self.leaves)
         spec = WindowSpec(WindowWord.NONE, span=node.span)
-        self._hide(self._leaf(Table("", spec, f".sub{number}", node.query, node.span)))
+        try:
+            leaf = self._reader.leaf(Table("", spec, f".sub{number}", node.query, node.span))
+        except UnknownNameError as error:
+            shown = [f"There is no table {alias} in From." for alias in self.scope.aliases]
+            if error.message not in shown:
+                raise
+            message = f"This query cannot use columns of {error.message.split()[4]}."
+            hint = "A query uses columns of the one directly around it, in Where, without Group By."
+            raise UnsupportedError(message, span=error.span, text=self.text, hint=hint) from None
+        self._hide(leaf)
         return number
 
     def _hide(self, leaf: Leaf) -> None:
@@ -317,7 +352,7 @@ class From:
         """Returns the tables of a query that only selects, the conditions on both sides, and its
         column. A name is one of its own columns if there is such, else of the query around it.
         """
-        leaves = [self._leaf(table) for table in body.tables if isinstance(table, Table)]
+        leaves = [self._reader.leaf(table) for table in body.tables if isinstance(table, Table)]
         inner = Scope([leaf.columns for leaf in leaves], self.text)
         first = len(self.leaves)
         for leaf in leaves:
@@ -394,21 +429,40 @@ class From:
         """
         single: set[str] = set()
         groups = set(keys)
-        for join, column in self._values.values():
+        for join, value in self._values.values():
             tables = set(join.right.tables())
             sides = [*join.conditions, *(join.unknown or ())]
             refs = {self.scope.resolve(column) for each in sides for column in columns_in(each)}
             if {self.names[ref] for ref in refs if ref.table not in tables} <= groups | single:
-                single.add(self.names[self.scope.resolve(column)])
+                added = map(self.scope.resolve, columns_in(value))
+                single |= {self.names[ref] for ref in added if ref.table >= self.scope.visible}
         return single
 
     # -- algebra --
 
-    def node(self, translator: Translator) -> nodes.Node:
-        """Returns the algebra of From and Where; ``windows`` are then those that it reads."""
+    def node(self, translator: Translator, *, counts_content: bool) -> nodes.Node:
+        """Returns the algebra of From and Where; ``windows`` are then those that it reads.
+
+        ``counts_content``: it matters whether tables are non-empty, also those of derived levels.
+        """
         rows = self._rows(self.top, {}, translator)
+        if counts_content:
+            derived = [table for table, leaf in zip(self._tables, self.leaves, strict=False)
+                       if leaf.windows - rows.windows]  # fmt: skip
+            rows = reduce(self._with_content, derived, rows)
         self.windows = rows.windows
         return rows.node
+
+    def _with_content(self, rows: Rows, table: Table) -> Rows:
+        """Returns rows whose level also reads a table, without a row of it."""
+        leaf = self._reader.leaf(table)
+        column = next(iter(leaf.columns.names()))
+        content = leaf.node(((column, f"{leaf.columns.alias}.content"),))
+        content = nodes.Filter(content, truth(False))
+        for name in rows.variables:
+            content = nodes.Extend(content, name, NO_VALUE)
+        node = nodes.Union(rows.node, nodes.Project(content, rows.variables))
+        return Rows(node, rows.variables, rows.windows | leaf.windows)
 
     def _rows(self, region: Region, renamed: Mapping[str, str], translator: Translator) -> Rows:
         """Returns the rows of a region; ``renamed``: variables that are others here."""
@@ -419,7 +473,7 @@ class From:
                 continue
             rows = self._outer(item, translator)
             is_level = len(region.items) > 1 and not self._is_lookup(item)
-            parts.append(self._derive(rows) if is_level else rows)
+            parts.append(self._reader.derive(rows) if is_level else rows)
         joined = _join_linked(parts)
         node = joined.node
         here = self._translator(translator, renamed)
@@ -446,7 +500,7 @@ class From:
         left = self._rows(join.left, {}, translator)
         if self._is_lookup(join):
             return self._lookup(left, join, translator)
-        left = left if join.left.is_plain else self._derive(left)
+        left = left if join.left.is_plain else self._reader.derive(left)
         if join.kind == "mark":
             return self._rows_with_mark(left, join, translator)
         kept = join.kind in ("left", "right", "full")

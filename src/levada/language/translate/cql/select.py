@@ -111,7 +111,7 @@ class SelectBlock:
 
     def pattern(self) -> nodes.Node:
         """Returns the algebra of the block."""
-        node = self.source.node(self.translator)
+        node = self.source.node(self.translator, counts_content=one_group(self.select))
         for copy, variable in self.copies:
             node = nodes.Extend(node, copy, Var(variable))
         typed = [self.translator.value(item.expression) for item in self.items]

@@ -389,7 +389,7 @@ class Levels:
             raise QueryError(message, span=spec.span, text=self.text, hint=hint)
         if spec.partition:
             message = "Session with Partition By is not there yet in CQL."
-            hint = "Give each key a stream of its own, or write Session(Table S, ..) without it."
+            hint = "Number the sessions of each key in a window: see Sessions of each key in docs."
             raise UnsupportedError(message, span=spec.span, text=self.text, hint=hint)
         t0, has_t0 = self.options.t0 or 0, self.options.t0 is not None
         at = self._add(StreamWindow(table.alias, table.stream, window_of(spec, t0, has_t0)))

@@ -214,6 +214,58 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         "",
     ),
     (
+        "Select k From {A a} Where k Not In (Select w From {B b} Where b.s = a.s) Or v > 2 Or "
+        "Not (Not Exists (Select 1 From {B c} Where c.k = a.k And c.w > a.v) Or v < 1)",
+        {"k": INT},
+        "",
+    ),
+    (
+        "Select a.k, a.k In (Select w From {B b}) As m, Case When Exists (Select 1 From {B b} "
+        "Where b.k = a.k) Then 'y' When a.k Not In (Select c.k From {B c}) Then 'z' End As c "
+        "From {A a} Left Join {B d} On d.s = a.s",
+        {"k": INT, "m": BOOL, "c": STR},
+        "",
+    ),
+    (
+        "Select k, k In (Select k From {B b}) As m, Sum(Case When v In (Select w From {B b}) Then "
+        "1 Else 0 End) As n From {A a} Group By k Having (k In (Select w From {B b})) Is Not True "
+        "Order By k In (Select k From {B b}), k Limit 3",
+        {"k": INT, "m": BOOL, "n": INT},
+        "",
+    ),
+    (
+        "Select a.k As k From {A a} Join {B b} On a.k = b.k And b.w > (Select Avg(w) From {B c}) "
+        "Where (Select Max(k) From {B d}) In (Select k From {A e})",
+        {"k": INT},
+        "",
+    ),
+    (
+        "Select k, (Select Count(*) From {B b} Where b.k = a.k) As n, (Select Max(b.w) - a.v From "
+        "{B b} Left Join {A c} On b.k = c.k Where b.s = a.s And c.v > 0 Having Count(*) > 0) As m "
+        "From {A a}",
+        {"k": INT, "n": INT, "m": DBL},
+        "",
+    ),
+    (
+        "Select k, (Select Count(*) From {A b} Where b.v < a.v) As r, (Select Sum(c.w * a.v) From "
+        "{B c} Where c.k = a.k Or a.k Is Null) As t From {A a} Where k Is Null Or "
+        "v >= (Select Avg(w) From {B d} Where d.k = a.k)",
+        {"k": INT, "r": INT, "t": DBL},
+        "",
+    ),
+    (
+        "Select k, Sum(v) As t, (Select Max(w) From {B b} Where b.k = a.k) As m From {A a} "
+        "Group By k Having (Select Count(*) From {B b} Where b.k % 2 = a.k) > 0",
+        {"k": INT, "t": DBL, "m": INT},
+        "",
+    ),
+    (
+        "Select Count(*) As n, Max(a.v) As m From {A a} Left Join {B b} On a.k = b.k Join {B d} "
+        "On d.s = a.s Where a.k > 100 Or a.v > (Select Avg(w) From {B c} Where c.k = a.k)",
+        {"n": INT, "m": DBL},
+        "",
+    ),
+    (
         "Select k, v From {A a} Where v > (Select Avg(w) From {B b})",
         {"k": INT, "v": DBL},
         "",

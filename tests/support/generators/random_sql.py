@@ -145,6 +145,8 @@ class Draw:
             parts.append(self.condition(columns))
         if self.rng.random() < 0.3:
             parts.append(self._query_condition(columns))
+        if self.rng.random() < 0.2:
+            parts.append(f"({self._query_condition(columns)} Or {self.condition(columns, 1)})")
         return " Where " + " And ".join(parts) if parts else ""
 
     def _query_condition(self, columns: Types) -> str:
@@ -152,7 +154,7 @@ class Draw:
         outer = next(c for c in columns if c.endswith(".k"))
         key = next(c for c in own if c.endswith(".k"))
         negated = self.rng.choice(("", "Not "))
-        match self.rng.randrange(3):
+        match self.rng.randrange(5):
             case 0:
                 where = f" Where {self.condition(own, 1)}" if self.rng.random() < 0.5 else ""
                 return f"{outer} {negated}In (Select {key} From {inner}{where})"
@@ -160,8 +162,17 @@ class Draw:
                 more = f" And {self.condition({**own, **columns}, 1)}"
                 more = more if self.rng.random() < 0.5 else ""
                 return f"{negated}Exists (Select 1 From {inner} Where {key} = {outer}{more})"
-            case _:
+            case 2:
                 return f"{outer} <= (Select Max({key}) From {inner})"
+            case 3:
+                more = f" And {self.condition(own, 1)}" if self.rng.random() < 0.5 else ""
+                value = self._aggregate(own, "", INT)
+                return f"{outer} <= (Select {value} From {inner} Where {key} = {outer}{more})"
+            case _:
+                both = self.condition({**own, **columns}, 1)
+                return (
+                    f"{outer} <= (Select {self._aggregate(own, '', INT)} From {inner} Where {both})"
+                )
 
     # -- queries --
 
@@ -170,7 +181,10 @@ class Draw:
         for i in range(count):
             kind = self.rng.choice((INT, DOUBLE, TEXT, BOOL))
             self.types[f"c{i}"] = kind
-            items.append(f"{self.value(columns, kind)} As c{i}")
+            value = self.value(columns, kind)
+            if self.rng.random() < 0.15:
+                value = f"Case When {self._query_condition(columns)} Then {value} End"
+            items.append(f"{value} As c{i}")
         return items
 
     def _rows(self) -> str:
@@ -196,13 +210,14 @@ class Draw:
         having = " Having Count(*) > 1" if keys and self.rng.random() < 0.3 else ""
         return f"Select {', '.join(items)} From {text}{self.where(columns)}{group}{having}"
 
-    def _aggregate(self, columns: Types, name: str) -> str:
-        number = self.rng.choice((INT, DOUBLE))
+    def _aggregate(self, columns: Types, name: str, kind: str = "") -> str:
+        number = kind or self.rng.choice((INT, DOUBLE))
         word = self.rng.choice(
             ("Sum", "Avg", "Min", "Max", "Count", "Count(*)", "Count(Distinct", "Stddev", "Median")
         )
         spread = word in ("Avg", "Stddev", "Median")
-        self.types[name] = DOUBLE if spread else INT if word.startswith("Count") else number
+        if name:
+            self.types[name] = DOUBLE if spread else INT if word.startswith("Count") else number
         only = f" Filter (Where {self.condition(columns, 1)})" if self.rng.random() < 0.2 else ""
         if word == "Count(*)":
             return word + only

@@ -14,6 +14,8 @@ from levada.plan.logical.traversal import children
 from levada.plan.logical.variables import expressions
 
 MOST_OPERATORS = 250
+MOST_NODES = 50_000
+"""Operators of a query, each as often as it stands in the algebra: planning takes half a minute."""
 MOST_CALLS = 120
 MOST_PARTS = 10_000
 """Operators, functions and operands of an expression, each as often as it is evaluated."""
@@ -38,8 +40,15 @@ def check_depth(pattern: Node, text: str) -> None:
     >>> check_depth(Filter(Unit(), Var("x")), "")
     """
     waiting: list[tuple[Node, int]] = [(pattern, 1)]
+    visited = 0
     while waiting:
         node, depth = waiting.pop()
+        visited += 1
+        if visited > MOST_NODES:
+            hint = "Outer joins, and queries in Or, Case or Select, repeat the tables before them. "
+            hint += "Split the query: let one write a stream that the other reads."
+            message = f"The query takes more than {MOST_NODES:,} operators."
+            raise QueryError(message, text=text, hint=hint)
         for expression in expressions(node):
             _check_expression(expression, text)
         if depth > MOST_OPERATORS:

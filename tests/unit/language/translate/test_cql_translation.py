@@ -321,3 +321,15 @@ def test_an_unknown_nested_column_is_refused_with_its_near_miss(text: str, messa
         nested(text)
     if "tmp" in text:
         assert "payload.temp" in error.value.hint
+
+
+def test_queries_whose_plan_would_grow_without_bound_are_refused() -> None:
+    joins = " ".join(f"Left Join A x{i} On x{i}.k = a.k" for i in range(20))
+    with pytest.raises(QueryError, match="more than 50,000 operators"):
+        translate_cql(f"Istream(Select a.k From A a {joins})", STREAMS)
+    views = "Register Relation V0 (k Integer) As Select k From A;"
+    for i in range(1, 20):
+        tables = ", ".join(f"V{i - 1} {alias}" for alias in "abcdefgh")
+        views += f"Register Relation V{i} (k Integer) As Select a.k From {tables};"
+    with pytest.raises(QueryError, match=r"more than 1,000 tables"):
+        translate_cql(f"{views} Istream(Select k From V19)", STREAMS)

@@ -67,7 +67,7 @@ from levada.language.cql.ast import (
 from levada.language.cql.ast import Expression as Syntax
 from levada.language.translate.cql.expressions import PLACED, is_aggregate
 from levada.language.translate.cql.functions import cast
-from levada.language.translate.cql.joins import From, Leaf, Named, Rows, has_query
+from levada.language.translate.cql.joins import From, Leaf, Named, Reader, Rows, has_query
 from levada.language.translate.cql.scope import EVENT_TIME, Columns, Scope, suggest_column
 from levada.language.translate.cql.select import SelectBlock, one_group, with_nulls
 from levada.language.translate.cql.window_columns import END, columns_of, window_of, window_rows
@@ -89,6 +89,8 @@ _NUMBERS = {LiteralType.INTEGER, LiteralType.DOUBLE}
 _WORDS = {"ORDERBY": "Order By", "SLICE": "Limit", "NUMBER": "Over, First, Last or Median"}
 TYPE = Iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _NO_WINDOW = WindowSpec(WindowWord.NONE)
+MOST_WINDOWS = 1000
+"""Tables of a query with its views expanded."""
 
 
 def wider_types(
@@ -190,6 +192,7 @@ class Levels:
         self.options = options
         self.windows: list[StreamWindow] = []
         self._rows = count(1)
+        self._table_columns: dict[tuple[Table, int], Columns] = {}
         self.rdf: Collection[str] = ()  # the names of RDF streams, for messages
         for declared in script.declared:
             self._check_declared(declared.schema)
@@ -277,9 +280,12 @@ class Levels:
     ) -> tuple[nodes.Node, Typed, set[int]]:
         if not self.options.empty_reports:
             select = _by_window(select)
-        leaf = partial(self._leaf, visible=visible, reading=reading)
-        derive = _same_level if reading is Reading.WHOLE else self._derive_level
-        source = From(select, leaf, derive, self.text)
+        reader = Reader(
+            partial(self._leaf, visible=visible, reading=reading),
+            partial(self._columns, visible=visible, reading=reading),
+            _same_level if reading is Reading.WHOLE else self._derive_level,
+        )
+        source = From(select, order, reader, self.text)
         block = SelectBlock(select, source, self.text, order)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), set(source.windows)
@@ -336,6 +342,15 @@ class Levels:
 
     # -- tables --
 
+    def _columns(self, table: Table, *, visible: int, reading: Reading) -> Columns:
+        """Returns the columns of a table, without reading it."""
+        place = (table, visible)
+        if place not in self._table_columns:
+            before = len(self.windows)
+            self._table_columns[place] = self._leaf(table, visible=visible, reading=reading).columns
+            del self.windows[before:]
+        return self._table_columns[place]
+
     def _leaf(self, table: Table, *, visible: int, reading: Reading) -> Leaf:
         """Translates a table of From."""
         if table.query is not None:
@@ -378,7 +393,7 @@ class Levels:
             raise QueryError(message, span=spec.span, text=self.text, hint=hint)
         if spec.partition:
             message = "Session with Partition By is not there yet in CQL."
-            hint = "Give each key a stream of its own, or write Session(Table S, ..) without it."
+            hint = "Number the sessions of each key in a window: see Sessions of each key in docs."
             raise UnsupportedError(message, span=spec.span, text=self.text, hint=hint)
         t0, has_t0 = self.options.t0 or 0, self.options.t0 is not None
         at = self._add(StreamWindow(table.alias, table.stream, window_of(spec, t0, has_t0)))
@@ -516,6 +531,12 @@ class Levels:
         )
 
     def _add(self, on: StreamWindow) -> int:
+        if len(self.windows) >= MOST_WINDOWS:
+            message = f"This query reads more than {MOST_WINDOWS:,} tables."
+            hint = (
+                "Views are expanded where they are used: let one query write a stream, and read it."
+            )
+            raise QueryError(message, text=self.text, hint=hint)
         self.windows.append(on)
         return len(self.windows) - 1
 

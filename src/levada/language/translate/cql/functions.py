@@ -103,11 +103,12 @@ def cast_to(kind: LiteralType, was: LiteralType, value: Expression) -> Expressio
         word = Call(_F.LCASE, (Call(_F.TRIM, (value, text(" "))),))
         yes = Call(_F.IN, (word, *map(text, ("t", "true", "y", "yes", "1"))))
         no = Call(_F.IN, (word, *map(text, ("f", "false", "n", "no", "0"))))
-        return choose(((yes, _truth(True)), (no, _truth(False))), NO_VALUE)
+        return choose(((yes, truth(True)), (no, truth(False))), NO_VALUE)
     return cast(kind.value, value)
 
 
-def _truth(value: bool) -> Const:
+def truth(value: bool) -> Const:
+    """Returns a boolean as a constant."""
     return Const(Literal(str(value).lower(), XSD + "boolean"))
 
 

@@ -15,7 +15,8 @@ equal matches. So ``L - M`` is exactly the rows without a match:
     L Full Join R           M + (L - M) + (R - M)
 
 ``x In (Select y ..)`` is Exists with ``x = y``. ``Not In`` takes off the rows, too, for which this
-is unknown: x is NULL, or some y is. A query as a value is the right side of a Left Join.
+is unknown: x is NULL, or some y is. A query as a value is the right side of a Left Join. Exists and
+In within an expression are a column, the *mark*: true, false, or NULL where In is unknown.
 
 A difference in a further join is a level of its own (``derive``), as a query in brackets is. Cost:
 linear in the text.
@@ -31,7 +32,7 @@ from levada.core.expressions import Call as Operate
 from levada.core.expressions import Const, Expression, Function, Var
 from levada.core.frozen import frozen
 from levada.core.rdf_terms import Iri
-from levada.errors import QueryError, UnknownNameError
+from levada.errors import QueryError, UnknownNameError, UnsupportedError
 from levada.language.cql.ast import (
     Call,
     Column,
@@ -42,15 +43,18 @@ from levada.language.cql.ast import (
     Nested,
     Operation,
     Select,
+    Sort,
     Table,
     WindowSpec,
     WindowWord,
     operands,
+    tables_of,
     with_operands,
 )
 from levada.language.cql.ast import Expression as Syntax
+from levada.language.translate.cql.correlation import Correlation
 from levada.language.translate.cql.expressions import Translator, is_aggregate
-from levada.language.translate.cql.functions import is_null
+from levada.language.translate.cql.functions import NO_VALUE, is_null, truth
 from levada.language.translate.cql.scope import (
     Classes,
     ColumnRef,
@@ -64,8 +68,9 @@ from levada.language.translate.cql.scope import (
 from levada.plan.logical import nodes
 
 Named = tuple[tuple[str, str], ...]
+_MARK = ".mark"
 _NO_VALUE = Const(Iri("urn:levada:null"))  # equals no value of a column
-_MARK = ".present"  # a column that has a value in each row
+_PRESENT = ".present"  # a column that has a value in each row
 _NULL = Constant(LiteralType.NULL, "null")
 _OF_NULL = ("coalesce", "ifnull", "nvl", "nullif", "greatest", "least")  # may have a value
 
@@ -107,8 +112,9 @@ class Region:
 
 @dataclass
 class Outer:
-    """A join by difference. ``kind``: ``left``, ``right``, ``full``, ``semi`` (Exists) or ``anti``
-    (Not Exists). ``unknown``: the two sides of a Not In, which may be NULL.
+    """A join by difference. ``kind``: ``left``, ``right``, ``full``, ``semi`` (Exists), ``anti``
+    (Not Exists) or ``mark``. ``unknown``: the two sides of an In that may be NULL. ``mark``: the
+    number of the table that the mark is the column of.
     """
 
     kind: str
@@ -116,12 +122,15 @@ class Outer:
     right: Region
     conditions: list[Syntax]
     unknown: tuple[Syntax, Syntax] | None = None
+    mark: int = -1
 
     def tables(self) -> Iterator[int]:
         """Yields the numbers of the tables whose columns it has."""
         yield from self.left.tables()
         if self.kind in ("left", "right", "full"):
             yield from self.right.tables()
+        if self.kind == "mark":
+            yield self.mark
 
 
 @frozen
@@ -133,8 +142,15 @@ class Rows:
     windows: frozenset[int]
 
 
-Derive = Callable[[Rows], Rows]
-"""Makes rows a level of their own."""
+@frozen
+class Reader:
+    """Reads tables of From: ``leaf`` with their algebra, ``columns`` their columns alone.
+    ``derive`` makes rows a level of their own.
+    """
+
+    leaf: Callable[[Table], Leaf]
+    columns: Callable[[Table], Columns]
+    derive: Callable[[Rows], Rows]
 
 
 class From:
@@ -143,18 +159,23 @@ class From:
     """
 
     def __init__(
-        self, select: Select, leaf: Callable[[Table], Leaf], derive: Derive, text: str
+        self,
+        select: Select,
+        order: Sequence[Sort],
+        reader: Reader,
+        text: str,
     ) -> None:
         self.text = text
         self.leaves: list[Leaf] = []
+        self._tables: list[Table] = []
         self.windows: frozenset[int] = frozenset()
-        self._leaf, self._derive = leaf, derive
+        self._select, self._reader = select, reader
         self._using: dict[str, Syntax] = {}
-        self._values: dict[Nested, tuple[int, Syntax]] = {}  # queries as values
+        self._values: dict[Nested, tuple[Outer, Syntax]] = {}  # queries in expressions
         region = self._region(select.tables)
         named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
         self.scope = Scope([leaf.columns for leaf in self.leaves], text, named, self._using)
-        self._region_of_where(region, select)
+        self._region_of_where(region, select, order)
 
     # -- regions --
 
@@ -167,7 +188,8 @@ class From:
     def _add(self, table: Table | Joined, region: Region) -> None:
         if isinstance(table, Table):
             region.items.append(len(self.leaves))
-            self.leaves.append(self._leaf(table))
+            self.leaves.append(self._reader.leaf(table))
+            self._tables.append(table)
             return
         if table.kind in ("inner", "cross"):
             first = len(self.leaves)
@@ -201,26 +223,27 @@ class From:
                 self._using[name] = Call("coalesce", (one, other), span=join.span)
         return conditions
 
-    def _region_of_where(self, region: Region, select: Select) -> None:
+    def _region_of_where(self, region: Region, select: Select, order: Sequence[Sort]) -> None:
         """Puts the conditions of Where, and the queries in all expressions, above the region."""
         plain: list[Syntax] = []
         above: list[Syntax] = []
-        nested: list[tuple[Nested, bool]] = []
-        for condition in map(_compare_with_value, conjuncts(select.where)):
+        nested: list[Outer] = []
+        for condition in (*region.conditions, *map(_compare_with_value, conjuncts(select.where))):
             query, negated = _condition_of_query(condition)
             if query is not None:
-                nested.append((query, negated))
-                continue
-            rewritten = self.rewrite(condition)
-            (above if rewritten != condition and _has_value(condition) else plain).append(rewritten)
-        for expression in _other_expressions(select):
+                nested.append(self._semi_join(query, "anti" if negated else "semi"))
+            else:
+                (above if has_query(condition) else plain).append(self.rewrite(condition))
+        for expression in (*_other_expressions(select), *(sort.expression for sort in order)):
             self.rewrite(expression)
-        region.conditions = [self.rewrite(each) for each in region.conditions] + plain
-        for number, _ in self._values.values():
-            region = Region([Outer("left", region, Region([number]), [])])
+        region.conditions = plain
+        for join, _ in self._values.values():
+            join.left = region
+            region = Region([join])
         region.conditions += above
-        for query, negated in nested:
-            region = Region([self._semi_join(region, query, negated)])
+        for join in nested:
+            join.left = region
+            region = Region([join])
         self.top = region
 
     def rewrite(self, node: Syntax | Select) -> Syntax:
@@ -228,39 +251,85 @@ class From:
         match node:
             case Column(None, name) if name in self._using:
                 return self._using[name]
-            case Nested("scalar"):
-                return self._value_of(node)
-            case Nested() | Select():
+            case Nested() if (compared := _compare_with_value(node)) != node:
+                return self.rewrite(compared)
+            case Nested():
+                if node not in self._values:
+                    added = self._value_of(node) if node.kind == "scalar" else self._mark_of(node)
+                    self._values[node] = added
+                return self._values[node][1]
+            case Select():
                 return node  # type: ignore[return-value]
             case _:
                 return with_operands(node, self.rewrite)
 
-    def _value_of(self, node: Nested) -> Syntax:
-        """Returns the value of a query. Its row is missing while its windows are empty: then the
-        value is that of aggregates over no rows, such as 0 for Count.
-        """
-        if node not in self._values:
-            body = node.query.body
-            if not isinstance(body, Select) or body.group or not _is_one_row(body):
-                message = "A query as a value has one row and one column."
-                hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
+    def _value_of(self, node: Nested) -> tuple[Outer, Syntax]:
+        """Translates a query as a value: the join that adds it, and the value."""
+        body = node.query.body
+        if not isinstance(body, Select) or body.group or body.sets or not _is_one_row(body):
+            message = "A query as a value has one row and one column."
+            hint = "Take an aggregate without Group By, such as (Select Max(v) From S [..])."
+            raise QueryError(message, span=node.span, text=self.text, hint=hint)
+        tables = [one for table in body.tables for one in tables_of(table)]
+        inner = Scope([self._reader.columns(table) for table in tables], self.text)
+        alias = f".sub{len(self.leaves)}"
+        correlation = Correlation(node, body, inner, self.scope, self._select, alias)
+        conditions: list[Syntax] = []
+        if correlation.exists:
+            if _cuts(node):
+                message = (
+                    "A query as a value that uses outer columns takes no Limit and no Istream."
+                )
+                hint = "Leave them out: an aggregate without Group By has one row."
                 raise QueryError(message, span=node.span, text=self.text, hint=hint)
-            without = _over_no_rows(body)
-            read = node.query if without is None else replace(node.query, body=_with_mark(body))
-            number = self._hidden_leaf(replace(node, query=read))
-            columns = self.leaves[number].columns
-            value: Syntax = Column(columns.alias, self._only_column(number, node))
-            if without is not None:
-                missing = Operation("is null", (Column(columns.alias, _MARK),))
-                value = Operation("case", (missing, self.rewrite(without), value), node.span)
-            self._values[node] = number, value
-        return self._values[node][1]
+            query, conditions, value = correlation.rewrite()
+            number = self._hidden_leaf(replace(node, query=query))
+            conditions, value = list(map(self.rewrite, conditions)), self.rewrite(value)
+        else:
+            number, value = self._value_without_outer_columns(node, body)
+        return Outer("left", Region([]), Region([number]), conditions), value
+
+    def _value_without_outer_columns(self, node: Nested, body: Select) -> tuple[int, Syntax]:
+        """Returns the table of a query as a value, and the value. Its row is missing while its
+        windows are empty: then the value is that of aggregates over no rows, such as 0 for Count.
+        """
+        without = _over_no_rows(body)
+        read = node.query if without is None else replace(node.query, body=_with_presence(body))
+        number = self._hidden_leaf(replace(node, query=read))
+        columns = self.leaves[number].columns
+        value: Syntax = Column(columns.alias, self._only_column(number, node))
+        if without is not None:
+            missing = Operation("is null", (Column(columns.alias, _PRESENT),))
+            value = Operation("case", (missing, self.rewrite(without), value), node.span)
+        return number, value
+
+    def _mark_of(self, node: Nested) -> tuple[Outer, Syntax]:
+        """Translates Exists or In within an expression: the join that adds its mark, and it."""
+        if node.value is not None and _aggregates(node.value):
+            message = "In (Select ..) takes no aggregate here."
+            hint = "Put the query with the aggregate into brackets, and the condition around it."
+            raise QueryError(message, span=node.span, text=self.text, hint=hint)
+        join = self._semi_join(node, "mark")
+        join.mark = len(self.leaves)
+        alias = f".sub{join.mark}"
+        columns = Columns(alias, {_MARK: LiteralType.BOOLEAN}, False, node.span)
+        self._hide(Leaf(columns, _no_rows, frozenset()))
+        return join, Column(alias, _MARK, node.span)
 
     def _hidden_leaf(self, node: Nested) -> int:
         """Adds a query within an expression as a table that no other name reaches."""
         number = len(self.leaves)
         spec = WindowSpec(WindowWord.NONE, span=node.span)
-        self._hide(self._leaf(Table("", spec, f".sub{number}", node.query, node.span)))
+        try:
+            leaf = self._reader.leaf(Table("", spec, f".sub{number}", node.query, node.span))
+        except UnknownNameError as error:
+            shown = [f"There is no table {alias} in From." for alias in self.scope.aliases]
+            if error.message not in shown:
+                raise
+            message = f"This query cannot use columns of {error.message.split()[4]}."
+            hint = "A query uses columns of the one directly around it, in Where, without Group By."
+            raise UnsupportedError(message, span=error.span, text=self.text, hint=hint) from None
+        self._hide(leaf)
         return number
 
     def _hide(self, leaf: Leaf) -> None:
@@ -268,17 +337,16 @@ class From:
         self.scope.hide(leaf.columns)
 
     def _only_column(self, number: int, node: Nested) -> str:
-        columns = [name for name in self.leaves[number].columns.declared if name != _MARK]
+        columns = [name for name in self.leaves[number].columns.declared if name != _PRESENT]
         if len(columns) != 1:
             message = f"This query has {len(columns)} columns, one is needed."
             raise QueryError(message, span=node.span, text=self.text)
         return columns[0]
 
-    def _semi_join(self, left: Region, node: Nested, negated: bool) -> Outer:
+    def _semi_join(self, node: Nested, kind: str) -> Outer:
         """Translates Exists or In: by the tables of the query if it only selects, else by the query
-        as a table.
+        as a table. The left side comes later.
         """
-        kind = "anti" if negated else "semi"
         value = None if node.value is None else self.rewrite(node.value)
         body = node.query.body
         simple = isinstance(body, Select) and _only_selects(body) and not _cuts(node)
@@ -291,18 +359,19 @@ class From:
                 only = Column(self.leaves[number].columns.alias, self._only_column(number, node))
         else:
             right, conditions, only = self._tables_of(body, node)
-        if value is None or only is None:
-            return Outer(kind, left, right, conditions)
-        equal = Operation("=", (value, only), node.span)
-        if not negated:
-            return Outer(kind, left, right, [equal, *conditions])
-        return Outer(kind, left, right, conditions, (value, only))
+        join = Outer(kind, Region([]), right, conditions)
+        if value is not None and only is not None:
+            if kind == "semi":
+                join.conditions = [Operation("=", (value, only), node.span), *conditions]
+            else:
+                join.unknown = (value, only)
+        return join
 
     def _tables_of(self, body: Select, node: Nested) -> tuple[Region, list[Syntax], Syntax | None]:
         """Returns the tables of a query that only selects, the conditions on both sides, and its
         column. A name is one of its own columns if there is such, else of the query around it.
         """
-        leaves = [self._leaf(table) for table in body.tables if isinstance(table, Table)]
+        leaves = [self._reader.leaf(table) for table in body.tables if isinstance(table, Table)]
         inner = Scope([leaf.columns for leaf in leaves], self.text)
         first = len(self.leaves)
         for leaf in leaves:
@@ -373,18 +442,46 @@ class From:
             if pair is None or not classes.merge(*pair, owners):
                 region.filters.append(condition)
 
-    def single_values(self) -> set[str]:
-        """Returns the variables of queries that are values: they have one value in a report."""
-        columns = [column for _, value in self._values.values() for column in columns_in(value)]
-        return {self.names[self.scope.resolve(column)] for column in columns}
+    def single_values(self, keys: Iterable[str]) -> set[str]:
+        """Returns the variables of queries in expressions that have one value in each group of
+        these keys.
+        """
+        single: set[str] = set()
+        groups = set(keys)
+        for join, value in self._values.values():
+            tables = set(join.right.tables())
+            sides = [*join.conditions, *(join.unknown or ())]
+            refs = {self.scope.resolve(column) for each in sides for column in columns_in(each)}
+            if {self.names[ref] for ref in refs if ref.table not in tables} <= groups | single:
+                added = map(self.scope.resolve, columns_in(value))
+                single |= {self.names[ref] for ref in added if ref.table >= self.scope.visible}
+        return single
 
     # -- algebra --
 
-    def node(self, translator: Translator) -> nodes.Node:
-        """Returns the algebra of From and Where; ``windows`` are then those that it reads."""
+    def node(self, translator: Translator, *, counts_content: bool) -> nodes.Node:
+        """Returns the algebra of From and Where; ``windows`` are then those that it reads.
+
+        ``counts_content``: it matters whether tables are non-empty, also those of derived levels.
+        """
         rows = self._rows(self.top, {}, translator)
+        if counts_content:
+            derived = [table for table, leaf in zip(self._tables, self.leaves, strict=False)
+                       if leaf.windows - rows.windows]  # fmt: skip
+            rows = reduce(self._with_content, derived, rows)
         self.windows = rows.windows
         return rows.node
+
+    def _with_content(self, rows: Rows, table: Table) -> Rows:
+        """Returns rows whose level also reads a table, without a row of it."""
+        leaf = self._reader.leaf(table)
+        column = next(iter(leaf.columns.names()))
+        content = leaf.node(((column, f"{leaf.columns.alias}.content"),))
+        content = nodes.Filter(content, truth(False))
+        for name in rows.variables:
+            content = nodes.Extend(content, name, NO_VALUE)
+        node = nodes.Union(rows.node, nodes.Project(content, rows.variables))
+        return Rows(node, rows.variables, rows.windows | leaf.windows)
 
     def _rows(self, region: Region, renamed: Mapping[str, str], translator: Translator) -> Rows:
         """Returns the rows of a region; ``renamed``: variables that are others here."""
@@ -395,7 +492,7 @@ class From:
                 continue
             rows = self._outer(item, translator)
             is_level = len(region.items) > 1 and not self._is_lookup(item)
-            parts.append(self._derive(rows) if is_level else rows)
+            parts.append(self._reader.derive(rows) if is_level else rows)
         joined = _join_linked(parts)
         node = joined.node
         here = self._translator(translator, renamed)
@@ -422,7 +519,9 @@ class From:
         left = self._rows(join.left, {}, translator)
         if self._is_lookup(join):
             return self._lookup(left, join, translator)
-        left = left if join.left.is_plain else self._derive(left)
+        left = left if join.left.is_plain else self._reader.derive(left)
+        if join.kind == "mark":
+            return self._rows_with_mark(left, join, translator)
         kept = join.kind in ("left", "right", "full")
         if join.unknown is not None:
             matches = self._matches_of_not_in(left, join, translator)
@@ -444,6 +543,26 @@ class From:
             matched = nodes.Project(matches.node, right.variables)
             whole = nodes.Union(whole, nodes.Except(of_right, matched))
         return Rows(whole, matches.variables, windows)
+
+    def _rows_with_mark(self, left: Rows, join: Outer, translator: Translator) -> Rows:
+        """Returns the left rows with the mark of Exists or In."""
+        of_left = nodes.Project(left.node, left.variables)
+        conditions = join.conditions
+        if join.unknown is not None:
+            conditions = [Operation("=", join.unknown), *conditions]
+        matches = self._matches(left, join, conditions, translator, kept=False)
+        others = nodes.Except(of_left, nodes.Project(matches.node, left.variables))
+        marked: list[tuple[nodes.Node, Expression]] = [(nodes.Except(of_left, others), truth(True))]
+        if join.unknown is None:
+            marked.append((others, truth(False)))
+        else:
+            matches = self._matches_of_not_in(left, join, translator)
+            false = nodes.Except(of_left, nodes.Project(matches.node, left.variables))
+            marked += [(false, truth(False)), (nodes.Except(others, false), NO_VALUE)]
+        name = self.names[ColumnRef(join.mark, _MARK)]
+        parts: list[nodes.Node] = [nodes.Extend(node, name, value) for node, value in marked]
+        windows = left.windows | matches.windows
+        return Rows(reduce(nodes.Union, parts), (*left.variables, name), windows)
 
     def _is_lookup(self, item: int | Outer) -> bool:
         """Whether this is a Left Join whose right side are static tables."""
@@ -581,8 +700,8 @@ def _compare_with_value(condition: Syntax) -> Syntax:
     return Operation("<>" if negated else "=", (query.value, value), query.span)
 
 
-def _with_mark(body: Select) -> Select:
-    mark = Item(Constant(LiteralType.BOOLEAN, "true"), _MARK, "")
+def _with_presence(body: Select) -> Select:
+    mark = Item(Constant(LiteralType.BOOLEAN, "true"), _PRESENT, "")
     return replace(body, items=(*body.items, mark))
 
 
@@ -609,11 +728,8 @@ def _without_rows(node: Syntax) -> Syntax:
             return _NULL if _NULL in operands(node) else node
 
 
-def _has_value(node: Syntax) -> bool:
-    """Whether a query stands as a value in an expression."""
-    if isinstance(node, Nested):
-        return node.kind == "scalar"
-    return any(map(_has_value, operands(node)))
+def _no_rows(named: Named) -> nodes.Node:
+    raise AssertionError("a mark is no table")
 
 
 def _other_expressions(select: Select) -> Collection[Syntax]:

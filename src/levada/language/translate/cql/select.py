@@ -111,7 +111,7 @@ class SelectBlock:
 
     def pattern(self) -> nodes.Node:
         """Returns the algebra of the block."""
-        node = self.source.node(self.translator)
+        node = self.source.node(self.translator, counts_content=one_group(self.select))
         for copy, variable in self.copies:
             node = nodes.Extend(node, copy, Var(variable))
         typed = [self.translator.value(item.expression) for item in self.items]
@@ -123,8 +123,10 @@ class SelectBlock:
         keys = self._order(self.order, values)
         grouped = [*values, *(key for key, _ in keys), *self._over_values()]
         if self.select.group or having is not None or any(map(aggregates_in, grouped)):
-            single = self.source.single_values()
+            names = () if self.select.sets else self._grouped_variables()
+            single = self.source.single_values(names)
             values = [at_most_one(value, single) for value in values]
+            keys = tuple((at_most_one(key, single), down) for key, down in keys)
             having = None if having is None else at_most_one(having, single)
             parts = self._group_sets(node, values, having, keys)
         else:
@@ -302,13 +304,13 @@ class SelectBlock:
             return next((i.expression for i in self.items if i.alias == node.name), node)
         return with_operands(node, self._with_result_names)
 
+    def _grouped_variables(self) -> list[str]:
+        """Returns the variables that Group By names."""
+        return [self._variable(key) for key in self.select.group if isinstance(key, Column)]
+
     def _refuse_nested(self, node: Nested) -> Typed:
-        word = {"exists": "Exists (Select ..)", "in": "In (Select ..)"}.get(node.kind)
-        if word is None:
-            message, hint = "A query cannot stand here.", "Join it in From instead."
-        else:
-            message = f"{word} is a condition of Where, alone or joined to others by And."
-            hint = "Put the two sides of an Or into two queries, joined by Union Distinct."
+        message = "A query cannot stand in On of a Left, Right or Full Join."
+        hint = "Put the side that it restricts into a query in brackets, with the condition in it."
         raise QueryError(message, span=node.span, text=self.text, hint=hint)
 
     # -- order --
@@ -458,11 +460,13 @@ class SelectBlock:
         try:
             return above_group(value, keys, aggregates)
         except KeyError as error:
-            column = next(
-                f"{show_name(self.scope.aliases[r.table])}.{show_name(r.name)}"
-                for r, n in self.names.items()
-                if n == error.args[0]
-            )
+            ref = next(ref for ref, name in self.names.items() if name == error.args[0])
+            if ref.table >= self.scope.visible:
+                message = "A query in this expression needs columns that Group By lacks."
+                hint = "Add them to Group By, or put the query that groups into brackets."
+                raise QueryError(message, span=span, text=self.text, hint=hint) from None
+            alias = self.scope.aliases[ref.table]
+            column = f"{show_name(alias)}.{show_name(ref.name)}"
             message = f"The column {column} is neither in Group By nor inside an aggregate."
             grouped = ", ".join([*map(show_expression, self.select.group), column])
             hint = f"Say Group By {grouped}, or an aggregate such as Max({column})."

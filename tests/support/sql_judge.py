@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from levada.core.event_time import Window, WindowKind
+from levada.plan.sharing.sharing_modes import DEFAULT
 from levada.testing.compare import same
 from levada.testing.reference_model import ReferenceSql, Row
 from support.generators import Case, CaseQuery
@@ -65,12 +66,13 @@ def check_queries(
     *,
     streams: Mapping[str, tuple[Row, ...]] = STREAMS,
     cuts: Sequence[tuple[int, int]] = ((1000, 1), (2, 3)),
+    sharing: str = DEFAULT,
 ) -> None:
     """Runs all queries in one engine, in several cuts (rows in an epoch, partitions)."""
     case = Case(dict(streams), tuple(queries), 0, {}, SCHEMAS, frozenset())
     expected = case.expected()
     for rows, partitions in cuts:
-        results = run_case(case, epoch_rows=rows, partitions=partitions)
+        results = run_case(case, epoch_rows=rows, partitions=partitions, sharing=sharing)
         for query in queries:
             difference = same(expected[query.name], results[query.name])
             assert difference is None, f"{query.text}\n{difference}"

@@ -25,13 +25,15 @@ from support.polling import PATIENCE
 
 
 def run_case(
-    case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False
-) -> dict[str, list[Report]]:
+    case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False,
+    sharing: str = DEFAULT
+) -> dict[str, list[Report]]:  # fmt: skip
     """The engine's reports of every query of a case."""
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with _engine(case, root, sink, (epoch_rows, partitions), spark) as engine:
+        size = epoch_rows, partitions
+        with _engine(case, root, sink, size, spark, sharing=sharing) as engine:
             name_sources(engine, case, root)
             register(engine, case.queries)
             engine.start(once=True)

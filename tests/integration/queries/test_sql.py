@@ -457,6 +457,60 @@ def _check(first: int, window: str) -> None:
     check_queries(queries, cuts=((3, 2),))
 
 
+ALIKE: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "Select a.k As k, v, w From {A a} Join {B b} On a.k = b.k Where v > <n>",
+        {"k": INT, "v": DBL, "w": INT},
+    ),
+    (
+        "Select a.k As k, w From {A a} Left Join {B b} On a.k = b.k And w > <n> Where v > 0 Or "
+        "Exists (Select 1 From {B c} Where c.s = a.s And c.w > <n>)",
+        {"k": INT, "w": INT},
+    ),
+    (
+        "Select k, v, (Select Count(*) From {B b} Where b.k = a.k And b.w > <n>) As n From {A a} "
+        "Where v > (Select Min(c.w) From {B c} Where c.k = a.k)",
+        {"k": INT, "v": DBL, "n": INT},
+    ),
+    (
+        "Select a.k As k, Count(*) As n, Sum(v) As t From {A a} Join {B b} On a.s = b.s "
+        "Group By a.k Having Count(*) > <n>",
+        {"k": INT, "n": INT, "t": DBL},
+    ),
+    (
+        "Select k, v, n From (Select k, v, Row_Number() Over (Partition By k Order By v Desc, s) "
+        "As n From {A a}) As x Where n <= <n>",
+        {"k": INT, "v": DBL, "n": INT},
+    ),
+    (
+        "Select a.k As k, b.w As w, c.v As v From {A a} Join {B b} On a.k = b.k Join {A c} On "
+        "b.s = c.s Where c.k Not In (Select d.k From {B d} Where d.w > <n> And d.k Is Not Null)",
+        {"k": INT, "w": INT, "v": DBL},
+    ),
+)
+
+
+def test_queries_that_share_joins_say_what_duckdb_says() -> None:
+    _check_alike(ALIKE[:1], ("range",), "relax")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
+def test_queries_that_differ_in_a_constant_say_what_duckdb_says(sharing: str) -> None:
+    _check_alike(ALIKE, ("range", "slide", "all"), sharing)
+
+
+def _check_alike(texts: Any, windows: tuple[str, ...], sharing: str) -> None:
+    """Checks each text with three constants, in windows of these kinds, in one engine."""
+    queries = [
+        case_query(f"{window}{i}with{n}", text.replace("<n>", str(n)), types, window)
+        for window in windows
+        for i, (text, types) in enumerate(texts)
+        for n in range(3)
+    ]
+    check_queries(queries, cuts=((3, 2),), sharing=sharing)
+
+
 def test_window_functions_report_each_window_once(tmp_path: Path) -> None:
     rows = [(i % 3, i / 2, 700 * i) for i in range(8)]
     assert reports(

@@ -333,3 +333,18 @@ def test_queries_whose_plan_would_grow_without_bound_are_refused() -> None:
         views += f"Register Relation V{i} (k Integer) As Select a.k From {tables};"
     with pytest.raises(QueryError, match=r"more than 1,000 tables"):
         translate_cql(f"{views} Istream(Select k From V19)", STREAMS)
+
+
+def test_a_second_query_over_tables_in_an_expression_is_refused_with_a_left_join() -> None:
+    mark = "k In (Select k From D)"
+    tables = {"D": {"k": "integer", "c": "string"}}
+    translate_cql(f"Istream(Select k, {mark} As m From A)", STREAMS, tables=tables)
+    with pytest.raises(QueryError) as caught:
+        text = (
+            f"Istream(Select k, {mark} As m, Exists (Select 1 From D Where D.k = A.k) As n From A)"
+        )
+        translate_cql(text, STREAMS, tables=tables)
+    assert caught.value.span is not None
+    assert "Left Join" in caught.value.hint
+    joins = "Left Join (Select Distinct k From D) x On x.k = A.k Left Join D y On y.k = A.k"
+    translate_cql(f"Istream(Select A.k, x.k, y.k From A {joins})", STREAMS, tables=tables)

@@ -601,7 +601,8 @@ class Levels:
             raise UnsupportedError(message, span=span, text=self.text, hint=hint)
         if properties.derived and not properties.over_tuples:
             message = "A table beside a view or a query in brackets is not there yet in CQL."
-            hint = "Join the table with the streams themselves, within the brackets or the view."
+            hint = "Join the table with the streams themselves, within the brackets or the view. "
+            hint += "Write a second query over tables in Or, Case or Select as a Left Join."
             raise UnsupportedError(message, span=span, text=self.text, hint=hint)
         if properties.derived and properties.not_by_changes:
             word = _WORDS.get(properties.not_by_changes, properties.not_by_changes)

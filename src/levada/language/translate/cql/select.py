@@ -126,6 +126,7 @@ class SelectBlock:
             single = self.source.single_values()
             values = [at_most_one(value, single) for value in values]
             having = None if having is None else at_most_one(having, single)
+            keys = tuple((at_most_one(key, single), down) for key, down in keys)
             parts = self._group_sets(node, values, having, keys)
         else:
             parts = [_Part(node, values, keys, _itself)]

@@ -630,6 +630,15 @@ def test_a_query_as_a_value_over_no_rows_has_the_value_of_sql(
         assert found[1000] == [("1", "")]
 
 
+def test_a_query_as_a_value_orders_groups(tmp_path: Path) -> None:
+    rows = [(1, 1.0, 1000), (2, 2.0, 2000)]
+    text = (
+        "Rstream(Select k, (Select Count(*) From A [Range 500 ms]) As n From A [Rows 2] "
+        "Group By k Order By n Desc, k Desc Limit 1)"
+    )
+    assert reports(tmp_path, text, rows)[2500] == [("2", "0")]
+
+
 def test_in_a_query_of_one_row_compares_with_its_value_over_no_rows(tmp_path: Path) -> None:
     rows = [(0, 1.0, 1000), (1, 2.0, 2000)]
     text = "Rstream(Select k From A [Rows 1] Where k {} (Select {} From A [Range 500 ms]))"

@@ -58,7 +58,7 @@ def test_variables_by_which_pyspark_would_be_a_client(
 def test_an_engine_refuses_a_session_that_reads_results(tmp_path: Path) -> None:
     checkpoint = run_kept(tmp_path)
     variables = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-c", CLIENT, checkpoint]
+    command = [sys.executable, "-c", CLIENT, str(checkpoint)]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     refusal, columns, rows = done.stdout.splitlines()

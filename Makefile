@@ -88,8 +88,8 @@ types-of-tests: $(PACKAGES)
 matrix: setup  ## tests on Spark with each version of Python, PySpark and Java that is there
 	@$(PY) -m tools.matrix
 
-cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
-	@$(PY) -m pytest -m long tests/cluster/test_elastic.py
+cluster: setup  ## executors, workers and drivers come, leave, stand still and are cut off on a standalone cluster of Spark
+	@$(PY) -m pytest -m long tests/cluster/test_elastic.py tests/cluster/test_hosts.py
 
 chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) in all of its tests
 	@LEVADA_KILLS=$$(( ($(KILLS) + 6) / 7 )) $(PY) -m pytest -m chaos --timeout 3600

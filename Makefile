@@ -37,7 +37,7 @@ FIND_JAVA := from levada.runtime.spark.spark_settings import find_java; find_jav
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test quick check counts long eighth lint style types types-of-tests parts browser cluster matrix chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test quick check counts long eighth lint style types types-of-tests parts browser cluster matrix chaos nightly fuzz soak sinks conformance conformance-page site wheels clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,8 +88,8 @@ types-of-tests: $(PACKAGES)
 matrix: setup  ## tests on Spark with each version of Python, PySpark and Java that is there
 	@$(PY) -m tools.matrix
 
-cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
-	@$(PY) -m pytest -m long tests/cluster/test_elastic.py
+cluster: setup  ## executors, workers and drivers come, leave, stand still and are cut off on a standalone cluster of Spark
+	@$(PY) -m pytest -m long tests/cluster/test_elastic.py tests/cluster/test_hosts.py
 
 chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) in all of its tests
 	@LEVADA_KILLS=$$(( ($(KILLS) + 6) / 7 )) $(PY) -m pytest -m chaos --timeout 3600
@@ -126,6 +126,9 @@ conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and 
 site: $(PACKAGES)  ## the documentation as HTML, with a reference of docstrings: build/site/index.html
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/site.doctrees docs $(SITE)
 	@echo "$(SITE)/index.html"
+
+wheels: $(PACKAGES)  ## the wheels of levada and levada-core: dist
+	@$(PY) -m tools.wheels dist
 
 clean:  ## removes what was made here, the virtual environment too
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,70 +9,86 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import psutil
 import pyspark
+from hosts import HERE, Hosts, Place
 
 from levada.runtime.spark.spark_settings import find_java
 from support.free_ports import free_port
 from support.polling import until
 
+READ = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=60).read().decode())"
 
-def count_alive(web: int) -> int:
+
+def count_alive(url: str, place: Place = HERE) -> int:
     """How many workers the master knows, by its web page; 0 until it answers in JSON: at first
     there is nobody, then HTML.
     """
+    command = [*place.command, sys.executable, "-c", READ, f"{url}/json/"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=60) as answer:
-            return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        workers = json.loads(answer.stdout)["workers"]
+        return sum(worker["state"] == "ALIVE" for worker in workers)
+    except (ValueError, KeyError, TypeError):
         return 0
 
 
 class Cluster:
     """``url`` is what ``--master`` takes; each worker has an address of its own, 127.0.0.2 and so
-    on.
+    on, or those of ``hosts``: the first one has the master, the next ones a worker each.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
-        port, self._web = free_port(), free_port()
-        self.url = f"spark://127.0.0.1:{port}"
+    def __init__(self, folder: Path, workers: int, hosts: Hosts | None = None) -> None:
+        port, web = free_port(), free_port()
+        self._hosts = hosts
+        host = self._address(0)
+        self.url, self._web = f"spark://{host}:{port}", f"http://{host}:{web}"
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         atexit.register(self.stop)
         try:
-            options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(self._web)]
-            self._start("master", "127.0.0.1", "master.Master", *options)
+            options = ["--host", host, "--port", str(port), "--webui-port", str(web)]
+            self._start("master", 0, "master.Master", *options)
             self.workers = [self._worker(i) for i in range(workers)]
             self._await()
         except BaseException:
             self.stop()
             raise
 
-    def _worker(self, i: int) -> subprocess.Popen[bytes]:
-        host = f"127.0.0.{i + 2}"
-        options = ["--host", host, "-c", "1", "-m", "1g", "--webui-port", "0", self.url]
-        return self._start(f"worker{i}", host, "worker.Worker", *options)
+    def _address(self, i: int) -> str:
+        return self._hosts.address(i) if self._hosts else f"127.0.0.{i + 1}"
 
-    def _start(self, name: str, host: str, main: str, *options: str) -> subprocess.Popen[bytes]:
+    def _place(self, i: int) -> Place:
+        return self._hosts.place(i) if self._hosts else HERE
+
+    def _worker(self, i: int) -> subprocess.Popen[bytes]:
+        options = ["--host", self._address(i + 1), "-c", "1", "-m", "1g", "--webui-port", "0"]
+        return self._start(f"worker{i}", i + 1, "worker.Worker", *options, self.url)
+
+    def _start(self, name: str, host: int, main: str, *options: str) -> subprocess.Popen[bytes]:
         home = Path(pyspark.__file__).parent
-        environment = os.environ | {
-            "JAVA_HOME": str(find_java().path),
-            "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": host,
-            "SPARK_LOCAL_DIRS": str(self._folder / name / "local"),
-            "SPARK_WORKER_DIR": str(self._folder / name / "work"),
-            "SPARK_DAEMON_MEMORY": "256m",
-        }
-        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", *options]
+        place = self._place(host)
+        environment = (
+            os.environ
+            | place.variables
+            | {
+                "JAVA_HOME": str(find_java().path),
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": self._address(host),
+                "SPARK_LOCAL_DIRS": str(self._folder / name / "local"),
+                "SPARK_WORKER_DIR": str(self._folder / name / "work"),
+                "SPARK_DAEMON_MEMORY": "256m",
+            }
+        )
+        program = str(home / "bin" / "spark-class")
+        command = [*place.command, program, f"org.apache.spark.deploy.{main}", *options]
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, env=environment, stdout=log, stderr=log, cwd=self._folder, process_group=0
@@ -82,7 +98,7 @@ class Cluster:
 
     def _await(self) -> None:
         def all_there() -> bool:
-            there = count_alive(self._web) >= len(self.workers)
+            there = count_alive(self._web, self._place(0)) >= len(self.workers)
             assert there or all(p.poll() is None for p in self._processes), (
                 f"nobody ends while they start\n{self._logs()}"
             )

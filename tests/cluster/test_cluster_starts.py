@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hosts import Place
 
 import cluster
 
@@ -55,9 +56,9 @@ def test_what_is_no_json_yet_is_no_worker() -> None:
         ok + b"[]",
     ]
     with master(*early, ok + json.dumps(WORKERS).encode()) as web:
-        found = [cluster.count_alive(web) for _ in range(len(early) + 2)]
+        found = [cluster.count_alive(f"http://127.0.0.1:{web}") for _ in range(len(early) + 2)]
     assert found == [0] * len(early) + [2, 2]
-    assert cluster.count_alive(web) == 0  # nobody is there
+    assert cluster.count_alive(f"http://127.0.0.1:{web}") == 0  # nobody is there
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -75,7 +76,7 @@ def test_a_cluster_that_does_not_start_leaves_nothing(
 ) -> None:
     seen: list[int] = []
 
-    def broken(web: int) -> int:
+    def broken(url: str, place: Place) -> int:
         seen.append(len(processes_of(tmp_path)))
         if len(seen) > 2:
             raise RuntimeError("what nobody thought of")

@@ -14,15 +14,19 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from email.message import Message
 from email.parser import Parser
 from functools import cached_property
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from tools.wheels import CORE, SPARK_ONLY, build_sdist, build_wheels, core_project
 
 from support.doc_pages import dead_links
 
@@ -36,22 +40,26 @@ FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js", ".txt")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
 QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv --master none"
-SDIST = "import sys, setuptools.build_meta as build; build.build_sdist(sys.argv[1])"
 DEMO = "import levada.cli.demo.nycflights as s; s.PACKAGE = 'absent_package'; s.data_folder()"
 
 
 class Installed:
-    """A wheel, and an environment in which it is the only Levada."""
+    """A wheel, and an environment in which it is the only Levada. ``without``: the beginnings of
+    the names of libraries of this environment that are not in it.
+    """
 
-    def __init__(self, folder: Path) -> None:
-        self.sdist, self.wheel = built(folder)
-        self.home = folder / "venv"
+    def __init__(self, folder: Path, wheel: Path, without: tuple[str, ...] = ()) -> None:
+        self.wheel, self.home = wheel, folder / "venv"
         run(sys.executable, "-m", "venv", "--without-pip", self.home)
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         libraries = self.home / "lib" / version / "site-packages"
         # a folder named by a .pth is searched, but the .pth of the editable Levada in it are not
         # read
-        (libraries / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+        (folder / "libraries").mkdir()
+        for library in Path(sysconfig.get_path("purelib")).iterdir():
+            if not library.name.startswith(("levada", "__editable__", *without)):
+                (folder / "libraries" / library.name).symlink_to(library)
+        (libraries / "libraries.pth").write_text(f"{folder / 'libraries'}\n")
         self.python = self.home / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet")
         run(*pip, "--no-deps", "--no-index", "--no-compile", "--ignore-installed", self.wheel)
@@ -101,8 +109,22 @@ class Installed:
         )
 
 
-def built(folder: Path) -> tuple[Path, Path]:
-    """The source distribution of a copy of the checkout, and the wheel that is built from it."""
+class Built(NamedTuple):
+    """The source distribution of a copy of the checkout, and the wheels that are built from it."""
+
+    sdist: Path
+    full: Path
+    core: Path
+
+
+def run(*command: Any, cwd: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("built")
     copy = folder / "copy"
     copy.mkdir()
     clutter = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build")
@@ -112,22 +134,18 @@ def built(folder: Path) -> tuple[Path, Path]:
             shutil.copytree(source, copy / name, ignore=clutter)
         else:
             shutil.copy(source, copy / name)
-    run(sys.executable, "-c", SDIST, folder, cwd=copy)
-    (sdist,) = folder.glob("*.tar.gz")
-    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    run(*pip, "--wheel-dir", folder, sdist)
-    (wheel,) = folder.glob("*.whl")
-    return sdist, wheel
-
-
-def run(*command: Any, cwd: Path | None = None) -> None:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=1200)
-    assert done.returncode == 0, done.stdout + done.stderr
+    sdist = build_sdist(copy, folder)
+    return Built(sdist, *build_wheels(sdist, folder))
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(tmp_path_factory.mktemp("wheel"))
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("wheel"), built.full)
+
+
+@pytest.fixture(scope="module")
+def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("core"), built.core, (*SPARK_ONLY, "confluent_kafka"))
 
 
 @pytest.mark.long
@@ -145,8 +163,8 @@ def test_the_version_is_that_of_the_wheel(installed: Installed) -> None:
     assert installed.metadata["Version"] in done.stdout.splitlines()[0]
 
 
-def test_the_source_distribution_has_the_checkout(installed: Installed) -> None:
-    with tarfile.open(installed.sdist) as archive:
+def test_the_source_distribution_has_the_checkout(built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"Makefile", "docs/index.md", "tests/conftest.py", "tests/counts/budgets.toml"}
     assert {*expected, "bench/__main__.py", "tools/prose.py"} <= names
@@ -244,3 +262,55 @@ def test_its_description_stands_alone(installed: Installed) -> None:
     assert isinstance(text, str)
     assert text.startswith("# Levada\n")
     assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]*)\)", text))
+
+
+def test_core_has_the_code_and_needs_no_spark(installed: Installed, core: Installed) -> None:
+    def requirements(of: Installed) -> set[str]:
+        return set(of.metadata.get_all("Requires-Dist", []))
+
+    absent = requirements(installed) - requirements(core)
+    assert core.metadata["Name"] == CORE and requirements(core) < requirements(installed)
+    assert {re.split(r"\W", name)[0] for name in absent} == {*SPARK_ONLY}
+    assert not any(";" in name for name in absent), "the extras are the same"
+    assert code_of(core) == code_of(installed)
+
+
+def code_of(installed: Installed) -> dict[str, int]:
+    with zipfile.ZipFile(installed.wheel) as archive:
+        return {i.filename: i.CRC for i in archive.infolist() if i.filename.startswith("levada/")}
+
+
+def test_core_answers_without_spark_and_says_what_spark_needs(core: Installed) -> None:
+    program = core.home / "bin" / "levada"
+    expected = README.partition(f"$ {QUERY}\n")[2].partition("...\n")[0]
+    done = core.call(program, *QUERY.split()[1:])
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+    done = core.call(program, *QUERY.removesuffix(" --master none").split()[1:])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "PySpark is not installed" in done.stderr
+    assert "pip install levada (levada-core with PySpark)" in done.stderr
+    done = core.call(core.python, "-c", "import levada; levada.Engine()")
+    assert "levada.errors.UsageError: The master local[*] needs Spark" in done.stderr
+    assert "no Spark" in core.call(program, "--version").stdout
+    kafka = [
+        *QUERY.split()[1:3],
+        "--stream",
+        "rooms=kafka://localhost:1/t,format=nq",
+        "--master",
+        "none",
+    ]
+    assert "pip install 'levada-core[kafka]'" in core.call(program, *kafka).stderr
+
+
+def test_core_takes_at_most_700_mib() -> None:
+    """With all that it needs, directly or not, as installed here."""
+    project = tomllib.loads(core_project((ROOT / "pyproject.toml").read_text()))["project"]
+    waiting, sizes = [*map(Requirement, project["dependencies"])], dict[str, int]()
+    while waiting:
+        part = distribution(waiting.pop().name)
+        if part.name not in sizes:
+            places = [Path(str(file.locate())) for file in part.files or ()]
+            sizes[part.name] = sum(place.stat().st_size for place in places if place.exists())
+            needed = map(Requirement, part.requires or ())
+            waiting += [n for n in needed if n.marker is None or n.marker.evaluate({"extra": ""})]
+    assert 300 << 20 < sum(sizes.values()) <= 700 << 20, sizes

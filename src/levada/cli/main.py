@@ -399,13 +399,12 @@ app.add_typer(machines, name="machine")
 @app.command("version")
 def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
-    from importlib.metadata import version as installed_version
+    from levada import __version__
+    from levada.core.distribution import installed_version
 
     python = ".".join(map(str, sys.version_info[:3]))
-    print(
-        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, "
-        f"Python {python}"
-    )
+    spark = installed_version("pyspark")
+    print(f"levada {__version__}, {f'Spark {spark}' if spark else 'no Spark'}, Python {python}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from importlib.metadata import version
 from typing import Any
 
+from levada import __version__
 from levada.server.content_negotiation import EVENTS, MEDIA
 from levada.server.route import JSON, ApiRoute
 from levada.server.sparql.sparql_routes import GRAPHS, SOLUTIONS, TABLES
@@ -45,7 +45,7 @@ def document(ways: tuple[ApiRoute, ...]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Levada",
-            "version": version("levada"),
+            "version": __version__,
             "summary": "Continuous SPARQL and CQL queries over streams",
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },

@@ -1,15 +1,36 @@
-"""Spark Connect is refused by its name, at once, whatever asks for it."""
+"""Spark Connect is refused by its name, at once, whatever asks for it. The Spark source of results
+works there.
+"""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from levada import Engine
 from levada.cli.main import main
 from levada.errors import UsageError
+from support.kept_checkpoint import run_kept
 
 SAYS = "Levada does not run on Spark Connect"
+CLIENT = """
+import sys
+import levada.spark
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote("local[1]").getOrCreate()
+try:
+    levada.Engine(spark=session)
+except levada.UsageError as error:
+    print(error)
+levada.spark.register(session)
+options = {"checkpoint": sys.argv[1], "query": "warm"}
+table = session.read.format("levada").options(**options).load()
+print(*table.columns)
+print(table.count())
+session.stop()
+"""
 
 
 @pytest.mark.parametrize("place", ["", "learn:2"])
@@ -33,10 +54,16 @@ def test_variables_by_which_pyspark_would_be_a_client(
         pass  # no Spark, no matter
 
 
-def test_a_session_of_connect() -> None:
-    kind: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
-    with pytest.raises(UsageError, match=rf"{SAYS} \(this session\)"):
-        Engine(spark=kind())
+@pytest.mark.long
+def test_an_engine_refuses_a_session_that_reads_results(tmp_path: Path) -> None:
+    checkpoint = run_kept(tmp_path)
+    variables = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", CLIENT, str(checkpoint)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    refusal, columns, rows = done.stdout.splitlines()
+    assert refusal.startswith(f"{SAYS} (this session)")
+    assert columns == "report sign number room t" and int(rows) == 200
 
 
 def test_on_the_command_line_it_is_one_sentence(

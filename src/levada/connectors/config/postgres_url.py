@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from levada.core.distribution import install_command
 from levada.errors import SinkError, UsageError
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -18,7 +19,7 @@ def library() -> ModuleType:
         import psycopg
     except ImportError as error:
         raise SinkError(
-            "PostgreSQL needs the package psycopg.", hint="Say pip install 'levada[postgres]'."
+            "PostgreSQL needs the package psycopg.", hint=f"Say {install_command('postgres')}."
         ) from error
     module: ModuleType = psycopg
     return module

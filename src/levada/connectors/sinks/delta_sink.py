@@ -45,6 +45,7 @@ from levada.connectors.serialization.report_tables import (
 from levada.connectors.serialization.unwritable_results import Unwritable
 from levada.connectors.sinks.relation_changes import TIMES, keys_of, net_changes, split_by_sign
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
+from levada.core.distribution import install_command
 from levada.core.event_time import parse_duration
 from levada.core.query_model import Form, Output
 from levada.errors import SinkError, TargetAwayError, TargetTakenError, UsageError, near
@@ -405,7 +406,7 @@ def library() -> ModuleType:
         import deltalake.exceptions
     except ImportError as error:
         raise SinkError(
-            "Delta tables need the package deltalake.", hint="Say pip install 'levada[delta]'."
+            "Delta tables need the package deltalake.", hint=f"Say {install_command('delta')}."
         ) from error
     module: ModuleType = deltalake
     return module

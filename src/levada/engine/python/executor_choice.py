@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from levada.checkpoint.object_store.local_state_cache import bytes_of
+from levada.core.distribution import require_pyspark
 from levada.engine.registry import Registry
 from levada.errors import EngineError, UsageError
 from levada.runtime.driver.spool_registry import Spools
@@ -65,10 +66,13 @@ def executor_of(
 def check_surroundings(
     spark: object, master: str, environ: Mapping[str, str], *, kept: bool
 ) -> None:
-    """Raises ``UsageError`` for a run on Spark Connect, with an invalid size for copies of state,
-    or with a temporary checkpoint on a cluster. ``kept``: the checkpoint is not temporary.
+    """Raises ``UsageError`` for a run on Spark Connect or without PySpark, with an invalid size for
+    copies of state, or with a temporary checkpoint on a cluster. ``kept``: the checkpoint is not
+    temporary.
     """
     check_classic(spark, master, environ)
+    if spark is None:
+        require_pyspark(master)
     bytes_of(environ)
     if not kept and spark is not False:
         _check_seen(spark, master)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from levada.core.code_loading import load_module
+from levada.core.distribution import install_command
 from levada.errors import UsageError
 
 
@@ -32,5 +33,5 @@ def _module(name: str, what: str, extra: str) -> ModuleType:
         library = name.partition(".")[0]
         raise UsageError(
             f"{what} needs {library}, which is not installed.",
-            hint=f"pip install 'levada[{extra}]'",
+            hint=install_command(extra),
         ) from error

@@ -32,6 +32,7 @@ from levada.checkpoint.object_store.local_state_cache import VARIABLE, bytes_of
 from levada.core import cpu_guard
 from levada.core.cache_folder import code_folder
 from levada.core.code_loading import load_module
+from levada.core.distribution import install_command
 from levada.core.frozen import frozen
 from levada.errors import JavaError, UsageError
 
@@ -90,7 +91,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     remark = f" ({'; '.join(too_old)})" if too_old else ""
     raise JavaError(
         f"Spark needs Java {LEAST_VERSION} or later and none was found{remark}.",
-        hint=f"Install Java {LEAST_VERSION} and set JAVA_HOME, or run: pip install 'levada[java]'. "
+        hint=f"Install Java {LEAST_VERSION} and set JAVA_HOME, or run: {install_command('java')}. "
         "Without Spark: --master none, in Python Engine(spark=False).",
     )
 

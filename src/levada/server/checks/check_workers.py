@@ -30,7 +30,7 @@ from levada.server.checkpoint_catalog import Facts
 from levada.server.checks.check_tasks import Task, answer
 from levada.server.problem_json import Problem, problem_of
 from levada.server.settings import Limits
-from levada.server.sparql.query_worker import end_with
+from levada.server.sparql.query_worker import subordinate_to
 
 # A process that checks texts, one after the other: ``python -m
 # levada.server.checks.check_workers``.
@@ -81,7 +81,7 @@ class Reply(msgspec.Struct, frozen=True):
 def main() -> None:
     """Answers tasks until standard input ends or a task has exceeded its memory."""
     start = msgspec.json.decode(sys.stdin.buffer.readline(), type=Start)
-    end_with(start.server)
+    subordinate_to(start.server)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the server ends this process
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(LevadaError):  # a text that calls them is refused

@@ -34,6 +34,8 @@ GRAPHS = {
     "jsonld": ox.RdfFormat.JSON_LD,
 }
 
+NICENESS = 10
+
 _NO_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 """Characters that XML forbids and pyoxigraph writes. U+FFFD replaces them."""
 
@@ -41,7 +43,7 @@ _NO_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 def main() -> None:
     """Loads the graphs, runs the query and writes the answer."""
     asked = json.loads(sys.stdin.buffer.readline())
-    end_with(asked["server"])
+    subordinate_to(asked["server"])
     resource.setrlimit(resource.RLIMIT_CPU, (asked["seconds"], asked["seconds"] + 1))
     resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -61,10 +63,11 @@ def main() -> None:
     out.flush()
 
 
-def end_with(parent: int) -> None:
-    """Tells the system to end this process with its parent (on Linux; elsewhere its limit of CPU
-    seconds ends it).
+def subordinate_to(parent: int) -> None:
+    """Lets the engine and the server have the cores first. The process ends with its parent (on
+    Linux; elsewhere its limit of CPU seconds ends it).
     """
+    os.nice(NICENESS)
     if sys.platform == "linux":
         set_death_signal = 1  # PR_SET_PDEATHSIG
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)

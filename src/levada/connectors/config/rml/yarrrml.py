@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from levada.core.code_loading import load_module
+from levada.core.distribution import install_command
 from levada.errors import UsageError
 
 MAX_VALUES = 100_000
@@ -36,7 +37,7 @@ def to_turtle(path: str, document: Any) -> str:
         yatter = load_module("yatter")
     except ModuleNotFoundError as error:
         raise UsageError(
-            "YARRRML needs yatter, which is not installed.", hint="pip install 'levada[rml]'"
+            "YARRRML needs yatter, which is not installed.", hint=install_command("rml")
         ) from error
     with _captured_log() as sentences:
         try:

@@ -35,6 +35,7 @@ from levada.connectors.ingest.tables.row_terms import (
     with_formulas,
 )
 from levada.connectors.sources.read_split import JsonChunk
+from levada.core.distribution import install_command
 from levada.core.text_columns import joined_view
 from levada.errors import SourceError, UsageError, shorten
 
@@ -201,7 +202,7 @@ def _check_xpaths(source: LogicalSource, columns: Sequence[str]) -> None:
         from levada.connectors.ingest.rml.xml_rows import compile_xpath  # here: lxml is an extra
     except ModuleNotFoundError as error:
         raise UsageError(
-            "XML needs lxml, which is not installed.", hint="pip install 'levada[rml]'"
+            "XML needs lxml, which is not installed.", hint=install_command("rml")
         ) from error
     if not source.iterator:
         raise UsageError(

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from levada.connectors.config.kafka_config import KafkaConfig
+from levada.core.distribution import install_command
 from levada.errors import SourceError
 
 _SASL = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
@@ -22,7 +23,7 @@ def library() -> ModuleType:
     except ImportError as error:
         raise SourceError(
             "Kafka needs the package confluent-kafka.",
-            hint="Say pip install 'levada[kafka]'.",
+            hint=f"Say {install_command('kafka')}.",
         ) from error
     module: ModuleType = confluent_kafka
     return module

@@ -25,6 +25,7 @@ from levada.connectors.spool.message_log import Message
 from levada.connectors.spool.receivers.pull_loop import tls_of
 from levada.core.checkpoint_files import create
 from levada.core.clock import CLOCK
+from levada.core.distribution import install_command
 from levada.errors import SourceError
 
 FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 1, 32  # s between two attempts
@@ -198,7 +199,7 @@ def _library() -> SimpleNamespace:
         from paho.mqtt.subscribeoptions import SubscribeOptions
     except ImportError as error:
         raise SourceError(
-            "MQTT needs the package paho-mqtt.", hint="Say pip install 'levada[mqtt]'."
+            "MQTT needs the package paho-mqtt.", hint=f"Say {install_command('mqtt')}."
         ) from error
     return SimpleNamespace(
         Client=_lenient(client.Client),

@@ -13,6 +13,7 @@ from typing import Protocol
 from levada.connectors.config.feed_config import FeedConfig
 from levada.connectors.spool.feed_spool import FeedSpool
 from levada.connectors.spool.message_log import Message
+from levada.core.distribution import install_command
 from levada.errors import SourceError
 
 FIRST_RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0  # s between two attempts
@@ -110,5 +111,5 @@ def tls_of(feed: FeedConfig) -> ssl.SSLContext:
 def missing(package: str) -> SourceError:
     """Returns the error of a missing package."""
     return SourceError(
-        f"These streams need the package {package}.", hint="Say pip install 'levada[pull]'."
+        f"These streams need the package {package}.", hint=f"Say {install_command('pull')}."
     )

@@ -31,6 +31,7 @@ from levada.connectors.sources.file_errors import reason
 from levada.connectors.sources.parquet_files import read_rows, schema_at
 from levada.connectors.sources.postgres_table import database_rows, database_schema, shown_source
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk, first_record
+from levada.connectors.sources.regular_files import open_arrow
 from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes
 from levada.core.frozen import frozen
@@ -140,7 +141,7 @@ def _raw_rows(config: TableConfig) -> RawRows:
     split = FileSplit(config.name, "", source, config.source, config.format, 0, 0, 0, 0, 0)
     if config.format == "parquet":
         _check_columns(config, [name for name, _ in schema_at(config.source)])
-        with pq.ParquetFile(config.source) as file:
+        with pq.ParquetFile(open_arrow(config.source)) as file:
             count = file.metadata.num_rows
         return raw_rows(read_rows(config.source, 0, count, stream), stream, split)
     data = _buffer(database_rows(config) if config.is_database else _content(config))

@@ -21,6 +21,7 @@ from levada.connectors.config.json_path import path_name, struct_fields
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_errors import FileFaults, reason
 from levada.connectors.sources.file_listing import list_files
+from levada.connectors.sources.parquet_bounds import check_decoded
 from levada.connectors.sources.regular_files import open_arrow
 from levada.connectors.sources.spooled_files import parquet_of, read_spooled
 from levada.core.array_types import Bytes
@@ -89,6 +90,8 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
         groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
         needed, flat = _find_needed(config), {*file.schema_arrow.names}
+        if not config.settled:  # a spool's rows were decoded before
+            check_decoded(path, groups, [_column_read(flat, name) for name in needed])
         if flat.issuperset(needed):
             table = file.read_row_groups(groups, columns=[*needed], use_threads=False)
         else:

@@ -6,9 +6,9 @@ The target stores the last epoch in the transaction of its rows. So after a cras
 behind that epoch; the files are the same. The files of an epoch are complete when a later one is
 published, or when the engine has ended. A target may refuse one letter, which is longer than a
 message may be: the letters of its epoch are then written in parts, with the number of those that
-are done as report of the position, and that letter is left out, with a warning. Letters that are added to an epoch later, by outputs whose
-target refuses a value, and those of static tables stay in files. An unavailable target is tried
-again, in this run or the next.
+are done as report of the position. That letter is left out, with a warning. Letters that are added
+to an epoch later, by outputs whose target refuses a value, and those of static tables stay in
+files. An unavailable target is tried again, in this run or the next.
 """
 
 from __future__ import annotations

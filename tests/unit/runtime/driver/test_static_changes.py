@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from levada.connectors.config.table_config import TableConfig
+from levada.connectors.ingest.tables import static_table
 from levada.runtime.driver import static_graphs, static_tables
 from levada.runtime.driver.static_graphs import StaticGraphs
 from levada.runtime.driver.static_tables import StaticTables
@@ -112,3 +113,15 @@ def test_table_that_becomes_a_pipe_keeps_its_rows(table: StaticTables, tmp_path:
     os.unlink(tmp_path / "d.csv")
     (tmp_path / "d.csv").write_text("k\n3\n")
     until(lambda: bool(table._changed))
+
+
+def test_table_of_too_many_triples_keeps_its_rows(
+    table: StaticTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file of many rows becomes a hundred times its size."""
+    monkeypatch.setattr(static_table, "MAX_TRIPLES", 10_000)
+    (tmp_path / "d.csv").write_text("k\n" + "1\n" * 200)
+    with pytest.warns(UserWarning, match="rows of the table .* are too many: 200") as warned:
+        table.watch()
+        until(lambda: len(warned) > 0)
+    assert table.take_changes() == {}

@@ -42,6 +42,8 @@ from levada.kernels.terms.term_ids import identify
 from levada.kernels.text.byte_ops import parsing_room
 
 MAX_BYTES = 1 << 30
+MAX_TRIPLES = 4 << 30  # bytes of N-Triples, which are in memory more than once
+_OVERHEAD = 60  # bytes of a triple: the name of the row, marks, the datatype
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _BETWEEN = "\x1f"  # between the values of a row, in its name
 
@@ -102,6 +104,7 @@ def triples_of(table: pl.DataFrame, config: TableConfig) -> bytes:
     )  # fmt: skip
     row = pl.col("\x1frow")
     lines = [pl.concat_str(row, pl.lit(f" {_TYPE} <{config.graph}> .\n"))]
+    _check_size(texts, config)
     for name in texts.columns:
         datatype = "" if kinds[name] == "string" else f"^^<{XSD}{kinds[name]}>"
         before, after = f' <{column_iri(config.graph, name)}> "', f'"{datatype} .\n'
@@ -109,6 +112,14 @@ def triples_of(table: pl.DataFrame, config: TableConfig) -> bytes:
     whole = texts.with_columns(names.to_series())
     written = whole.select(pl.concat_str(lines, ignore_nulls=True)).to_series().sort()
     return "".join(written).encode()
+
+
+def _check_size(texts: pl.DataFrame, config: TableConfig) -> None:
+    """Raises ``SourceError`` for rows whose triples take too much memory."""
+    each = sum(2 * len(config.graph) + len(name) + _OVERHEAD for name in [*texts.columns, _TYPE])
+    if texts.height * each + texts.estimated_size() > MAX_TRIPLES:
+        message = f"The rows of the table {shown_source(config)} are too many: {texts.height:,}."
+        raise SourceError(message, hint="Keep the columns and rows that queries read.")
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:

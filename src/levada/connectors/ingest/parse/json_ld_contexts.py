@@ -202,7 +202,8 @@ def _longest_chain(context: _Members) -> int:
     for name, definition in context:
         members = definition if isinstance(definition, _Members) else [("", definition)]
         for word in (name, *(value for _, value in members if isinstance(value, str))):
-            terms[name] |= {word, word.partition(":")[0]} & terms.keys() - {name}
+            terms[name] |= {each for each in (word, word.partition(":")[0]) if each in terms}
+        terms[name].discard(name)
     depths: dict[str, int] = {}
     for first in terms:
         path = [(first, iter(terms[first]))] if first not in depths else []

@@ -15,6 +15,7 @@
     ├── PromiseError          a stream breaks a promise: its queries are suspended
     ├── SinkError             results that cannot be written                             exit 1
     │   ├── TargetAwayError         a target that does not answer: the engine waits
+    │   │   └── RefusedValueError       it refuses a value: tried again, as a limit may be raised
     │   ├── TargetTakenError        another engine writes to the target
     │   └── UnfitResultError        the target cannot hold them: their query is suspended
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
@@ -197,6 +198,10 @@ class SinkError(LevadaError):
 
 class TargetAwayError(SinkError):
     """A target of results that does not answer: the engine waits for it."""
+
+
+class RefusedValueError(TargetAwayError):
+    """A target that refuses a value: it is tried again, since a limit may be raised."""
 
 
 class TargetTakenError(SinkError):

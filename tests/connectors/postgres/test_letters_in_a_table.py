@@ -89,3 +89,28 @@ def test_wrong_places_of_letters_are_refused(
         engine.letters_to(server.url, password="env:WRONG")
         with pytest.raises(SinkError, match="authentication failed"):
             engine.start(once=True)
+
+
+def test_letter_that_the_table_refuses_is_left_out_alone(
+    server: Server, tmp_path: Path, password: str
+) -> None:
+    """A column is too narrow for two of the letters."""
+    columns = 'report timestamptz, kind text, stream text, source text, "offset" bigint, ts bigint'
+    server.run(f"CREATE TABLE letters5 ({columns}, reason text, text varchar(20))")
+    (tmp_path / "s.csv").write_text(
+        "ts,k\n" + "".join(f"{i},{'x' * (60 if i in (3, 7) else 5)}\n" for i in range(10))
+    )
+    with (
+        pytest.warns(UserWarning, match="letter") as warned,
+        Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=5) as engine,
+    ):
+        engine.stream("S", tmp_path / "s.csv", schema="k:integer")
+        engine.register(QUERY, dialect="cql")
+        engine.letters_to(server.url, table="letters5", password=password)
+        engine.start(once=True)
+        assert engine.await_end(PATIENCE)
+    found = server.rows("SELECT text FROM letters5 ORDER BY 1")
+    assert found == [(f"{i},xxxxx",) for i in range(10) if i not in (3, 7)]
+    said = [str(each.message) for each in warned]
+    assert [text for text in said if "varying(20). This letter is left out" in text]
+    assert "2 letters were refused by the target of --letters-to." in said

@@ -42,6 +42,7 @@ from levada.connectors.sources.kafka.librdkafka import error_text, library, sett
 from levada.core.event_time import TIMELESS
 from levada.core.query_model import Form, Output
 from levada.errors import (
+    RefusedValueError,
     SinkError,
     SourceError,
     TargetAwayError,
@@ -297,7 +298,8 @@ class KafkaTarget:
         # a large message must not end the engine: the topic's limit may be raised
         large = error.name() == "MSG_SIZE_TOO_LARGE" or "size too large" in why
         hint = f"Raise max.message.bytes of {self.config.topic}." if large else ""
-        return TargetAwayError(self._sentence(why), hint=hint)
+        kind = RefusedValueError if large else TargetAwayError
+        return kind(self._sentence(why), hint=hint)
 
     def _sentence(self, why: str) -> str:
         return f"The results of {self.query} cannot be written to {self.name}: {why}."

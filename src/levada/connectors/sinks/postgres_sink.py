@@ -38,6 +38,7 @@ from levada.connectors.sinks.relation_changes import keys_of, net_changes, split
 from levada.connectors.sinks.transactional_sink import Piece, Position, skips_of
 from levada.core.query_model import Form, Output
 from levada.errors import (
+    RefusedValueError,
     SinkError,
     SourceError,
     TargetAwayError,
@@ -408,7 +409,8 @@ class PostgresTarget:
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
             away = isinstance(error, library().OperationalError) and _comes_again(error)
             if self._begun or away:  # data must not end the engine
-                raise TargetAwayError(text) from None
+                refused = isinstance(error, library().DataError | library().IntegrityError)
+                raise (RefusedValueError if refused else TargetAwayError)(text) from None
             raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.connectors.config.input_formats import PACKED
+from levada.connectors.sources.regular_files import open_file, reopen
 from levada.core.checkpoint_files import create
 from levada.errors import FileFault, SourceError
 
@@ -46,17 +47,17 @@ def open_(path: str | os.PathLike[str]) -> IO[bytes]:
     """
     name = os.fspath(path).lower()
     if name.endswith(".gz"):
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], reopen(path, gzip.open))
     if name.endswith(".zst"):
         return _Unpacked(path)
-    return open(path, "rb")
+    return open_file(path)
 
 
 class _Unpacked(io.BufferedReader):
     """A Zstandard file that is unpacked while it is read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._stream = pa.CompressedInputStream(pa.OSFile(os.fspath(path)), "zstd")
+        self._stream = pa.CompressedInputStream(reopen(path, pa.OSFile), "zstd")
         super().__init__(cast(io.RawIOBase, self._stream), _COPY)
 
 

@@ -48,12 +48,13 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import TypeVar
 
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.decompression import is_packed
 from levada.connectors.sources.file_errors import shown
-from levada.connectors.sources.file_listing import Listing, is_glob
+from levada.connectors.sources.file_listing import ListedFile, Listing, is_glob
 from levada.connectors.sources.file_splitter import (
     FileRange,
     FileSplitter,
@@ -64,6 +65,7 @@ from levada.connectors.sources.file_splitter import (
     references_of,
 )
 from levada.connectors.sources.fingerprint import Fingerprint, open_descriptor
+from levada.connectors.sources.regular_files import is_foreign_link
 from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import is_next
 from levada.connectors.sources.unread_input import ArrivalTimes, Unread
@@ -118,7 +120,7 @@ class FileSource:
         self._miss(gone)
         if gone:
             self._names = [name for name in self._names if name in self._files]
-        paths = {entry.name: entry.path for entry in new if self._is_named(entry.name)}
+        paths = {entry.name: entry.path for entry in new if self._is_readable(entry)}
         last = max([*self._names[-1:], *paths], default="")
         for name in sorted(self._growing | paths.keys()):
             self._look_at(
@@ -293,6 +295,9 @@ class FileSource:
         except FileNotFoundError:  # deleted meanwhile
             self._vanish(name)
             return
+        if not S_ISREG(stat.st_mode):  # as good as deleted
+            self._vanish(name)
+            return
         size = stat.st_size
         closed = self.config.files == "sequence" or self.config.whole_files
         finished = self.config.settled or (later and closed)
@@ -306,13 +311,19 @@ class FileSource:
         if rest and self._prints.current(self._position, {name: file}) is not self._position:
             self.gone.append(name)
 
-    def _is_named(self, name: str) -> bool:
-        """Whether the name of a file can be written down. Other files are reported."""
-        said = shown(name)
-        if said == name:
+    def _is_readable(self, file: ListedFile) -> bool:
+        """Whether the name of a file can be written down, and leads to no file that only this
+        process can read. Other files are reported.
+        """
+        said = shown(file.name)
+        several = os.path.isdir(self.config.path) or is_glob(self.config.path)
+        if said != file.name:
+            reason = f"The name of the file {said} is not UTF-8: it is not read."
+        elif several and is_foreign_link(file.path):
+            reason = f"The file {said} is a link of another user: it is not read."
+        else:
             return True
-        reason = f"The name of the file {said} is not UTF-8: it is not read."
-        if not (os.path.isdir(self.config.path) or is_glob(self.config.path)):
+        if not several:
             raise FileFault(reason)
         if said not in self._reported_files:
             self.broken[said] = reason

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import xxhash
 
+from levada.connectors.sources.regular_files import open_regular
 from levada.connectors.sources.splits import FileSplit, Piece
 from levada.core.array_types import Bytes
 from levada.errors import FileFault, LevadaError, SourceError
@@ -232,7 +233,7 @@ def first_altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | N
 def open_descriptor(path: str) -> Iterator[int]:
     """Opens a file for ``os.pread``; yields its descriptor, or -1 if the file cannot be opened."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = open_regular(path)
     except OSError:  # deleted meanwhile: the reader reports it
         file = -1
     try:

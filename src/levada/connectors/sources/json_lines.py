@@ -14,6 +14,8 @@ import os
 from codecs import BOM_UTF8
 from contextlib import suppress
 
+from levada.connectors.sources.regular_files import open_file
+
 HEAD = 1 << 20  # bytes that are examined
 NOT_LINES = "one JSON array or object over several lines, and NDJSON has an object on each line"
 _FIRST = 1 << 12
@@ -41,7 +43,7 @@ def spans_lines(text: bytes) -> bool:
 
 def file_spans_lines(path: str | os.PathLike[str]) -> bool:
     """Applies ``spans_lines`` to a plain file. Raises ``OSError``."""
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path, buffering=0) as file:
         first = file.read(_FIRST)
         with suppress(json.JSONDecodeError, RecursionError):
             if not (goes_on := _goes_on(first)) or len(first) < _FIRST:

@@ -21,6 +21,8 @@ from levada.connectors.config.json_path import path_name, struct_fields
 from levada.connectors.config.stream_config import StreamConfig
 from levada.connectors.sources.file_errors import FileFaults, reason
 from levada.connectors.sources.file_listing import list_files
+from levada.connectors.sources.parquet_bounds import check_decoded
+from levada.connectors.sources.regular_files import open_arrow
 from levada.connectors.sources.spooled_files import parquet_of, read_spooled
 from levada.core.array_types import Bytes
 from levada.core.frozen import frozen
@@ -81,13 +83,15 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
     """Reads the rows ``start:stop`` of the columns of the schema and the time. Raises
     ``CheckpointError`` for a damaged file of a spool.
     """
-    source = parquet_of(path, read_spooled(path) if config.settled else None)
-    with FileFaults(path, config.name), pq.ParquetFile(source) as file:
+    data = read_spooled(path) if config.settled else None
+    with FileFaults(path, config.name), pq.ParquetFile(parquet_of(path, data)) as file:
         edges = [0]
         for i in range(file.metadata.num_row_groups):
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
         groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
         needed, flat = _find_needed(config), {*file.schema_arrow.names}
+        if not config.settled:  # a spool's rows were decoded before
+            check_decoded(path, groups, [_column_read(flat, name) for name in needed])
         if flat.issuperset(needed):
             table = file.read_row_groups(groups, columns=[*needed], use_threads=False)
         else:
@@ -111,7 +115,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
         return config
     for file in list_files(config.name, config.path):
         try:
-            types = pq.read_schema(file.path)
+            types = pq.read_schema(open_arrow(file.path))
         except Exception:  # an unreadable file is reported when it is read
             continue
         pairs = {name: _type_of(kind) for name, kind in _leaves(types)}.items()
@@ -125,7 +129,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
 def schema_at(path: str) -> tuple[tuple[str, str], ...]:
     """Returns the columns of a file that a schema can name. Raises ``SourceError``."""
     try:
-        types = pq.read_schema(path)
+        types = pq.read_schema(open_arrow(path))
     except Exception as error:
         raise SourceError(f"The file {path} is no Parquet: {reason(error)}") from error
     pairs = {name: _type_of(kind) for name, kind in _leaves(types)}.items()

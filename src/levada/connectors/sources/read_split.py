@@ -30,6 +30,7 @@ from levada.connectors.sources.fingerprint import (
 )
 from levada.connectors.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.connectors.sources.parquet_files import read_rows
+from levada.connectors.sources.regular_files import open_regular
 from levada.connectors.sources.splits import FileSplit, Measured
 from levada.connectors.sources.spooled_files import damage_error, read_spooled
 from levada.core.array_types import Bytes
@@ -85,7 +86,7 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
     """
     out = np.empty(stop - start + room, np.uint8)[: stop - start]
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = open_regular(path)
         try:
             done = 0
             while done < len(out):

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from levada.connectors.sources.regular_files import open_arrow
 from levada.core.array_types import Bytes
 from levada.core.checksummed_files import ALTERED
 from levada.errors import CheckpointError, SourceError, unreadable
@@ -125,6 +126,6 @@ def is_next(folder: str, before: str, name: str) -> bool:
     return all(between.endswith(GIVEN_UP) for between in there)
 
 
-def parquet_of(path: str, data: Bytes | None) -> str | pa.BufferReader:
+def parquet_of(path: str, data: Bytes | None) -> pa.NativeFile:
     """Returns the source from which Parquet is read: its bytes, if they are present."""
-    return path if data is None else pa.BufferReader(data)
+    return open_arrow(path) if data is None else pa.BufferReader(data)

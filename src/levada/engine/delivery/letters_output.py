@@ -4,9 +4,11 @@
 
 The target stores the last epoch in the transaction of its rows. So after a crash a thread continues
 behind that epoch; the files are the same. The files of an epoch are complete when a later one is
-published, or when the engine has ended. Letters that are added to an epoch later, by outputs whose
-target refuses a value, and those of static tables stay in files. An unavailable target is tried
-again, in this run or the next.
+published, or when the engine has ended. A target may refuse one letter, which is longer than a
+message may be: the letters of its epoch are then written in parts, with the number of those that
+are done as report of the position. That letter is left out, with a warning. Letters that are added
+to an epoch later, by outputs whose target refuses a value, and those of static tables stay in
+files. An unavailable target is tried again, in this run or the next.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from levada.connectors.sinks.transactional_sink import Piece, Position, Target
 from levada.core.event_time import MAX, MIN
 from levada.core.query_model import Form, Output
 from levada.core.rdf_terms import XSD, Literal
-from levada.errors import TargetAwayError
+from levada.errors import RefusedValueError, TargetAwayError
 from levada.plan.execution.plan import QueryPlan, QuerySettings
 
 NAME = str(Letter.DEAD)  # which no query has
@@ -57,6 +59,7 @@ class LettersOutput:
         self._complete = 0  # the epochs below it are complete
         self._has_new = True  # the last one may have letters
         self._position: Position | None = None
+        self._refused = 0
         self._woken, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="levada letters", daemon=True)
 
@@ -79,6 +82,9 @@ class LettersOutput:
         self._ended.set()
         self._woken.set()
         self._thread.join(ENDING)
+        if self._refused > 1:
+            message = f"{self._refused} letters were refused by the target of --letters-to."
+            warnings.warn(message, stacklevel=2)
 
     def _open(self) -> None:
         self._position = self._target.open(None) or Position()
@@ -112,11 +118,33 @@ class LettersOutput:
     def _send(self) -> None:
         """Writes the complete epochs behind the position."""
         assert self._position is not None, "the target is open"
-        for epoch, files in self._files(self._position.epoch, self._complete):
+        behind = self._position.epoch - (self._position.report != MIN)
+        for epoch, files in self._files(behind, self._complete):
             letters = [letter for path, kind in files for letter in _read(path, kind)]
+            done = self._position.report if epoch == self._position.epoch else 0
+            self._write(epoch, letters, done)
             self._position = Position(epoch)
-            if letters:
-                self._target.write(Piece(QUERY, batch_of(letters), self._position))
+
+    def _write(self, epoch: int, letters: list[dict[str, Any]], done: int) -> None:
+        """Writes the letters of an epoch behind the first ``done``, without refused ones."""
+        size = len(letters)
+        while done < len(letters):
+            end = min(done + size, len(letters))
+            position = Position(epoch, end if end < len(letters) else MIN)
+            try:
+                self._target.write(Piece(QUERY, batch_of(letters[done:end]), position))
+            except RefusedValueError as error:
+                self._open()
+                if end - done > 1:
+                    size = (end - done) // 2
+                    continue
+                # fails if the table or topic is at fault, and not the letter
+                self._target.write(Piece(QUERY, batch_of([]), position))
+                if not self._refused:
+                    message = f"{error} This letter is left out, and is in the files of letters."
+                    warnings.warn(message, stacklevel=1)
+                self._refused += 1
+            done, size = end, 2 * size
 
     def _files(self, behind: int, before: int) -> Iterator[tuple[int, list[tuple[Path, Letter]]]]:
         """Yields the epochs in a range that have letters, in order, each with its files."""

@@ -4,9 +4,9 @@
 A graph may be replaced if its source was declared so. Replaceable data are copied into the
 checkpoint under a name by content. So repeated epochs read the same data, and equal content is not
 a replacement. A file is read to its end before it counts: the caller learns of an ill-formed one,
-and no epoch reads it. A file with ``reload`` is checked between epochs for another size, time or
-inode. One thread runs epochs and may read ``files`` while others replace them: each change is one
-assignment of a tuple, under the lock.
+and no epoch reads it. A file with ``reload`` is checked between epochs for another size, inode
+or time, also of its status, since a writer can set the other. One thread runs epochs and may read
+``files`` while others replace them: each change is one assignment of a tuple, under the lock.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import xxhash
 
 from levada.connectors.config.input_formats import QUADS
 from levada.connectors.ingest.static_files import StaticFile, check_sound, static_source
+from levada.connectors.sources.regular_files import open_file
 from levada.core.checkpoint_files import create, sync_folder
 from levada.core.durable_files import hidden_name, make_folder, replace_file
 from levada.errors import SourceError, UsageError, near
@@ -38,7 +39,7 @@ if TYPE_CHECKING:  # a check declares static data and keeps none
 LOOK = 0.2  # s between two looks at files that may change
 BLOCK = 1 << 20
 Source = str | os.PathLike[str] | Iterable[str]
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, int, int, int]
 
 
 class StaticGraphs:
@@ -48,7 +49,8 @@ class StaticGraphs:
         self.folder = folder
         self.files: tuple[StaticFile, ...] = ()
         self._lock = threading.RLock()
-        self._stamps: dict[str, Stamp] = {}  # of the checked files, by their paths
+        # of the checked files, by path and graphs: a file may fill several graphs
+        self._stamps: dict[tuple[str, frozenset[str | None]], Stamp] = {}
         self._looked = 0.0
         self.tables: StaticTables | None = None
 
@@ -95,7 +97,7 @@ class StaticGraphs:
             _check_one_graph(file)
             file = replace(file, replaceable=True, copied_from=file.path)
         if reload:
-            self._stamps[file.path] = _stamp(file.path)
+            self._stamps[file.path, file.graphs] = _stamp(file.path)
         self.files = (*self.files, file)
 
     def add_table(self, config: TableConfig, frame: pl.DataFrame | None = None) -> None:
@@ -147,11 +149,8 @@ class StaticGraphs:
             copy = self._verified_copy(file)
             others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
             self.files = (*(f for f in others if f.graphs), copy)
-            self._stamps = {
-                f.copied_from: self._stamps[f.copied_from]
-                for f in self.files
-                if f.copied_from in self._stamps
-            }
+            kept = self._stamps.keys() & {(f.copied_from, f.graphs) for f in self.files}
+            self._stamps = {key: self._stamps[key] for key in kept}
 
     def _check_declared(self, graph: str | None) -> None:
         """Checks that a graph was declared. GRAPH ?g ranges over the declared graphs when queries
@@ -188,7 +187,7 @@ class StaticGraphs:
         self._looked = time.monotonic()
         with self._lock:
             for i, file in enumerate(self.files):
-                if file.copied_from in self._stamps:
+                if (file.copied_from, file.graphs) in self._stamps:
                     self._reload_one(i, file)
 
     def _take_tables(self, copies: Mapping[str, str]) -> None:
@@ -201,20 +200,21 @@ class StaticGraphs:
                 )
 
     def _reload_one(self, i: int, file: StaticFile) -> None:
+        key, stamp = (file.copied_from, file.graphs), None
         try:
             stamp = _stamp(file.copied_from)
-            if stamp == self._stamps[file.copied_from]:
+            if stamp == self._stamps[key]:
                 return
             copy = self._verified_copy(file)
+            if _stamp(file.copied_from) != stamp:
+                return  # it changed while it was read: the next check will detect it
         except SourceError as error:
-            if os.path.exists(file.copied_from):  # otherwise it is about to appear
-                self._stamps[file.copied_from] = stamp
+            if stamp is not None and os.path.exists(file.copied_from):
+                self._stamps[key] = stamp
                 warnings.warn(f"{error} What was there before stays.", stacklevel=1)
-            return
-        # otherwise it changed while it was read: the next check will detect it
-        if _stamp(file.copied_from) == stamp:
-            self._stamps[file.copied_from] = stamp
-            self.files = (*self.files[:i], copy, *self.files[i + 1 :])
+            return  # a file that is not there is about to appear
+        self._stamps[key] = stamp
+        self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
     def sweep(self, needed: Collection[StaticFile], reign: Leadership) -> None:
         """Deletes the copies that are neither in use nor ``needed``. Raises an error if another
@@ -268,14 +268,14 @@ def _stamp(path: str) -> Stamp:
         stat = os.stat(path)
     except OSError as error:
         raise SourceError(f"The static file {path} cannot be read: {error.strerror}.") from error
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns
 
 
 def _copy(source: Path, folder: Path) -> Path:
     """Writes a durable copy of a file, named by its content, with its extensions."""
     temporary = Path(hidden_name(str(folder / "copy")))
     digest = xxhash.xxh3_128()
-    with source.open("rb") as file, create(temporary) as out:
+    with open_file(source) as file, create(temporary) as out:
         while block := file.read(BLOCK):
             digest.update(block)
             out.write(block)

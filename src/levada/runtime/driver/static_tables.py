@@ -45,7 +45,8 @@ from levada.core.durable_files import make_folder, replace_file
 from levada.errors import LevadaError, SourceError, UsageError
 
 CLOSING = 2.0  # s, for a look that is under way
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, int, int, int]
+RETRY = 5.0  # s until a table is looked at again after a failure of Levada or the checkpoint
 
 
 @dataclass
@@ -56,6 +57,7 @@ class _Table:
     frame: pl.DataFrame | None = None
     next_look: float = 0.0
     stamp: Stamp | None = None
+    failure: str = ""  # of the last look
 
 
 class StaticTables:
@@ -167,7 +169,24 @@ class StaticTables:
             now = time.monotonic()
             for table in list(self._tables.values()):
                 if table.frame is None and now >= table.next_look and not self._end.is_set():
-                    self._look_at(table)
+                    self._look_safely(table)
+
+    def _look_safely(self, table: _Table) -> None:
+        """Looks at a table. A failure of Levada or the checkpoint is reported, and tried again."""
+        try:
+            self._look_at(table)
+            table.failure = ""
+        except Exception as error:
+            said = reason(error)
+            if said != table.failure:
+                name = table.config.name
+                warnings.warn(
+                    f"Changes of the table {name} cannot be taken in: {said}. Its last rows stay. "
+                    "It is tried again.",
+                    stacklevel=1,
+                )
+            table.failure, table.stamp = said, None
+            table.next_look = time.monotonic() + RETRY
 
     def _look_at(self, table: _Table) -> None:
         config = table.config
@@ -183,10 +202,15 @@ class StaticTables:
         before = self._states[config.name]
         failure = self._read(table)
         if (state := self._states[config.name]) != before:
-            self._save()
-            _warn(state)
+            try:
+                self._save()
+            except BaseException:
+                self._states[config.name] = before  # otherwise the next look sees no change
+                raise
         if state.copy != before.copy:
             self._changed[config.graph] = str(self.folder / state.copy)
+        if state != before:
+            _warn(state)
         return failure
 
     def _read(self, table: _Table) -> LevadaError | None:
@@ -265,5 +289,5 @@ def _with_frame(config: TableConfig, frame: pl.DataFrame) -> TableConfig:
 def _stamp(path: str) -> Stamp | None:
     with suppress(OSError):
         stat = os.stat(path)
-        return stat.st_size, stat.st_mtime_ns, stat.st_ino
+        return stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns
     return None

@@ -20,7 +20,6 @@ from collections.abc import Callable
 
 from levada.checkpoint.result_index import Entry
 from levada.engine.status.result_archive import Archive
-from levada.errors import CheckpointError
 from levada.server.live.event_pages import PAGE, Event, Pages, events_of
 
 LOOK = 0.02  # s between two looks at the checkpoint
@@ -159,7 +158,7 @@ class Feed:
     def _refresh(self) -> None:
         try:
             entries = self.archive.refresh()
-        except (CheckpointError, OSError) as error:
+        except Exception as error:  # otherwise no client of any query would hear of a result
             self._warn(error)
             return
         topics = dict(self._topics)
@@ -176,21 +175,22 @@ class Feed:
         """Sends the new events of a query to its topic. Returns whether they could be read."""
         try:
             archived = self.archive.read(entry, query)
-        except (CheckpointError, OSError) as error:
+            events = [] if archived is None else list(events_of(archived))
+        except Exception as error:  # of this query: the others have their events
             self._warn(error)
             self._send(topic, entry.last(query), [])
             return False
         if archived is None:
             self._send(topic, entry.last(query), [])
         elif archived.query.since == topic.since:
-            self._send(topic, None, list(events_of(archived)))
+            self._send(topic, None, events)
         return True
 
     def _warn(self, error: Exception) -> None:
         """Logs a warning once."""
         if str(error) != self._failed:
             self._failed = str(error)
-            logging.getLogger("levada.server").warning("%s", error)
+            logging.getLogger("levada.server").warning("%s", str(error) or type(error).__name__)
 
     def _send(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
         def take() -> None:

@@ -37,6 +37,10 @@ BLOCK = 1 << 20
 ENTITY = 1 << 16  # bytes that one entity expands to
 GROWTH = 20  # bytes of all entities after expansion, by bytes of the document after the first block
 
+ATTRIBUTES = 1000  # of an element of XML: the parser compares each with all
+_WINDOW = 2000  # bytes: more attributes have such a window without the beginning of an element
+_ATTRIBUTE = re.compile(rb"""(?<![^\s"'<>=])[^\s"'<>=]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+')\s*+""")
+
 _ENTITIES = re.compile(rb'<!ENTITY\s*(?:%\s*)?([\w.:-]{1,250})\s+"([^"]*)"\s*>')
 _USES = re.compile(rb"&([\w.:-]{1,250});")
 _DECLARED = b"<!ENTITY"
@@ -49,7 +53,7 @@ _DIRECTED = re.compile(
     rb'|"@language"\s*:\s*"[\w-]+--(?:ltr|rtl)"|"[\w-]+--(?:ltr|rtl)"\s*:'
 )
 _ITS = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/2005/11/its["']""")
-_DIR = re.compile(rb"""([\w.-]+):dir\s*=\s*["']""")
+_DIR = re.compile(rb"""(?<![\w.-])([\w.-]+):dir\s*=\s*["']""")
 # an absolute base with dot segments, which the parsers do not remove (RFC 3986, 5.2.4)
 _DOTTED_BASE = re.compile(
     rb"""(?:"@base"\s*:\s*"|\bbase\s*<|\bxml:base\s*=\s*["'])[a-z][a-z0-9+.-]*:[^<>"'?\#]*?/\.\.?/""",
@@ -222,6 +226,7 @@ class Bounded:
             self._block = self._block.removeprefix(BOM_UTF8)
         if self._entities is not None:
             self._entities.check(self._block, self._size)
+            self._check_attributes()
         if self._automaton is not None:
             self._check_depth(self._automaton)
             self._check_words(self._end + self._block)
@@ -258,6 +263,17 @@ class Bounded:
         at = descend(text, automaton.kinds, automaton.table, self._state, DEEPEST)
         if at >= 0:
             raise Malformed(f"it nests more than {DEEPEST} levels deep", *self._place(at))
+
+    def _check_attributes(self) -> None:
+        block = self._block
+        starts = range(0, len(block) - _WINDOW, _WINDOW)
+        if any(block.find(b"<", at, at + _WINDOW) < 0 for at in starts):
+            count, end = 0, 0
+            for match in _ATTRIBUTE.finditer(block):
+                count, end = (count + 1 if match.start() == end else 1), match.end()
+                if count > ATTRIBUTES:
+                    reason = f"an element has more than {ATTRIBUTES:,} attributes"
+                    raise Malformed(reason, *self._place(match.start()))
 
     def _place(self, at: int) -> tuple[int, int]:
         """Returns the line and column of a byte of the block."""

@@ -36,7 +36,11 @@ from levada.connectors.ingest.parse.document_limits import (
     beyond_rdf_11,
     names_direction,
 )
-from levada.connectors.ingest.parse.json_ld_contexts import declared_contexts, replace_contexts
+from levada.connectors.ingest.parse.json_ld_contexts import (
+    check_chains,
+    declared_contexts,
+    replace_contexts,
+)
 from levada.connectors.ingest.parse.ntriples import Triples, parse
 from levada.connectors.sources.file_errors import is_of_data, reason
 from levada.connectors.sources.splits import FileSplit
@@ -320,9 +324,11 @@ def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
         return jelly_quads(file)
     bounded = Bounded(file, form)
     if form == "jsonld":
+        text = b"".join(iter(bounded.read, b""))
         if declared_contexts():
-            text = replace_contexts(b"".join(iter(bounded.read, b"")), base)
-            bounded = Bounded(io.BytesIO(text), form)
+            text = replace_contexts(text, base)
+        check_chains(text)
+        bounded = Bounded(io.BytesIO(text), form)
         if declares_type_map(bounded.peek()):
             return _type_maps(bounded, base)
     return ox.parse(cast(IO[bytes], bounded), format=PARSERS[form], base_iri=base or None)

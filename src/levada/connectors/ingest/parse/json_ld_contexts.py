@@ -23,7 +23,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from levada.connectors.ingest.parse.document_limits import Malformed
+from levada.connectors.ingest.parse.document_limits import DEEPEST, Malformed
 from levada.errors import EngineError, UsageError, near
 
 _KEY = re.compile(r'(?<!\\)"@context"\s*:\s*')
@@ -32,6 +32,13 @@ MAX_NESTING = 16
 """Contexts that name each other in a chain."""
 MAX_ADDED_BYTES = 64 << 20
 """The most that contexts add to a document."""
+
+
+# the key of a context, also with escapes
+_ANY_KEY = re.compile(
+    r'(?<!\\)"' + "".join(rf"(?:{c}|\\u00{ord(c):02x})" for c in "@context") + r'"\s*:\s*', re.I
+)
+_SHORTEST_TERM = len('"a":"b",')
 
 
 class ContextFile(msgspec.Struct, frozen=True):
@@ -145,6 +152,76 @@ def replace_contexts(text: bytes, base: str) -> bytes:
             parts += [document[done : match.end()], shown, lines]
             done = end
     return text if not parts else "".join([*parts, document[done:]]).encode()
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object, also those of one name."""
+
+
+# as lenient as a parser may be
+_MEMBERS = json.JSONDecoder(
+    object_pairs_hook=_Members, parse_int=str, parse_float=str, strict=False
+)
+
+
+def check_chains(text: bytes) -> None:
+    """Raises ``Malformed`` for terms that are defined by others in a chain of more than
+    ``DEEPEST``: the parser recurses once a term, and a long chain would crash the process.
+
+    >>> check_chains(b'{"@context": {"a": "b:c", "b": "e:"}}')
+    """
+    if len(text) < DEEPEST * _SHORTEST_TERM:
+        return
+    document, done = text.decode(errors="replace"), 0
+    key = _ANY_KEY if "\\u00" in document else _KEY
+    for match in key.finditer(document):
+        if match.start() < done:
+            continue  # within a context
+        try:
+            value, done = _MEMBERS.raw_decode(document, match.end())
+        except (ValueError, RecursionError):
+            return  # the parser reports it
+        left = [value]
+        while left:
+            each = left.pop()
+            if isinstance(each, _Members):
+                if _longest_chain(each) > DEEPEST:
+                    raise Malformed(f"its terms are defined in a chain of more than {DEEPEST}")
+                left += [member for _, member in each]
+            elif isinstance(each, list):
+                left += each
+
+
+def _longest_chain(context: _Members) -> int:
+    """Returns the length of the longest chain of terms that need each other's definitions. A circle
+    counts once around.
+    """
+    terms: dict[str, set[str]] = {name: set() for name, _ in context}
+    if len(terms) <= DEEPEST:
+        return len(terms)
+    for name, definition in context:
+        members = definition if isinstance(definition, _Members) else [("", definition)]
+        for word in (name, *(value for _, value in members if isinstance(value, str))):
+            terms[name] |= {each for each in (word, word.partition(":")[0]) if each in terms}
+        terms[name].discard(name)
+    depths: dict[str, int] = {}
+    for first in terms:
+        path = [(first, iter(terms[first]))] if first not in depths else []
+        depths.setdefault(first, 1)
+        while path:
+            name, needed = path[-1]
+            for other in needed:
+                if other not in depths:
+                    depths[other] = 1
+                    path.append((other, iter(terms[other])))
+                    break
+                depths[name] = max(depths[name], depths[other] + 1)
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    depths[above] = max(depths[above], depths[name] + 1)
+    return max(depths.values())
 
 
 def _fault(document: str, start: int, url: str) -> Malformed:

@@ -31,6 +31,7 @@ from levada.connectors.sources.file_errors import reason
 from levada.connectors.sources.parquet_files import read_rows, schema_at
 from levada.connectors.sources.postgres_table import database_rows, database_schema, shown_source
 from levada.connectors.sources.read_split import CsvChunk, JsonChunk, first_record
+from levada.connectors.sources.regular_files import open_arrow
 from levada.connectors.sources.splits import FileSplit
 from levada.core.array_types import Bytes
 from levada.core.frozen import frozen
@@ -41,6 +42,8 @@ from levada.kernels.terms.term_ids import identify
 from levada.kernels.text.byte_ops import parsing_room
 
 MAX_BYTES = 1 << 30
+MAX_TRIPLES = 4 << 30  # bytes of N-Triples, which are in memory more than once
+_OVERHEAD = 60  # bytes of a triple: the name of the row, marks, the datatype
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _BETWEEN = "\x1f"  # between the values of a row, in its name
 
@@ -101,6 +104,7 @@ def triples_of(table: pl.DataFrame, config: TableConfig) -> bytes:
     )  # fmt: skip
     row = pl.col("\x1frow")
     lines = [pl.concat_str(row, pl.lit(f" {_TYPE} <{config.graph}> .\n"))]
+    _check_size(texts, config)
     for name in texts.columns:
         datatype = "" if kinds[name] == "string" else f"^^<{XSD}{kinds[name]}>"
         before, after = f' <{column_iri(config.graph, name)}> "', f'"{datatype} .\n'
@@ -108,6 +112,14 @@ def triples_of(table: pl.DataFrame, config: TableConfig) -> bytes:
     whole = texts.with_columns(names.to_series())
     written = whole.select(pl.concat_str(lines, ignore_nulls=True)).to_series().sort()
     return "".join(written).encode()
+
+
+def _check_size(texts: pl.DataFrame, config: TableConfig) -> None:
+    """Raises ``SourceError`` for rows whose triples take too much memory."""
+    each = sum(2 * len(config.graph) + len(name) + _OVERHEAD for name in [*texts.columns, _TYPE])
+    if texts.height * each + texts.estimated_size() > MAX_TRIPLES:
+        message = f"The rows of the table {shown_source(config)} are too many: {texts.height:,}."
+        raise SourceError(message, hint="Keep the columns and rows that queries read.")
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:
@@ -140,7 +152,7 @@ def _raw_rows(config: TableConfig) -> RawRows:
     split = FileSplit(config.name, "", source, config.source, config.format, 0, 0, 0, 0, 0)
     if config.format == "parquet":
         _check_columns(config, [name for name, _ in schema_at(config.source)])
-        with pq.ParquetFile(config.source) as file:
+        with pq.ParquetFile(open_arrow(config.source)) as file:
             count = file.metadata.num_rows
         return raw_rows(read_rows(config.source, 0, count, stream), stream, split)
     data = _buffer(database_rows(config) if config.is_database else _content(config))

@@ -258,6 +258,27 @@ def test_entities_do_not_blow_up(declared: bytes, used: bytes, said: str) -> Non
         read("rdf", with_entities(declared, used))
 
 
+@pytest.mark.parametrize("form", ["xmlns:n%d='e:%d'", 'e:p%d = "%d>"'])
+def test_very_many_attributes_of_an_element_are_refused(form: str) -> None:
+    """The parser compares each with all: a megabyte of them took it ten seconds."""
+    for count, sound in ((900, True), (1100, False)):
+        names = " ".join(form % (i, i) for i in range(count)).encode()
+        document = RDF.replace(b">", b" " + names + b">") if "xmlns" in form else RDF
+        inner = b"" if "xmlns" in form else names
+        text = document + b'<rdf:Description rdf:about="e:a" ' + inner + b"/></rdf:RDF>"
+        if sound:
+            assert Bounded(io.BytesIO(text), "rdf").read()
+        else:
+            with pytest.raises(Malformed, match="more than 1,000 attributes"):
+                Bounded(io.BytesIO(text), "rdf").read()
+
+
+def test_text_that_is_no_attributes_is_read_in_time_of_its_length() -> None:
+    for text in (b"a" * 900_000, b"a=''" * 999 + b"=", b"a = 'b' c " * 90_000, b"a b " * 200_000):
+        document = RDF + b'<rdf:Description rdf:about="e:a"><e:p>' + text
+        assert Bounded(io.BytesIO(document), "rdf").read()
+
+
 def test_entities_behind_the_first_block_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = with_entities(b" " * 5000 + BOMB, b"&i;")
     for size in (1000, 4990, 5020, 5021, 5022, 5030):

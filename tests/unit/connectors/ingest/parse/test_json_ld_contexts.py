@@ -148,3 +148,40 @@ def test_a_task_reads_the_files_of_the_driver_and_no_others(contexts: Path) -> N
     (contexts / "core.jsonld").write_text(json.dumps({"@context": MORE}))
     with pytest.raises(EngineError, match="is another one than at the start"):
         declare_as_driver(files)
+
+
+LONG = 600
+CHAINS = {
+    "prefix": {f"t{i}": {"@id": f"t{i + 1}:x", "@prefix": True} for i in range(LONG)},
+    "term": {f"t{i}": f"t{i + 1}" for i in range(LONG)},
+    "type": {f"t{i}": {"@id": "a:x", "@type": f"t{i + 1}"} for i in range(LONG)},
+    "reverse": {f"t{i}": {"@reverse": f"t{i + 1}"} for i in range(LONG)},
+    "backwards": {f"t{i}": f"t{i - 1}:x" for i in range(LONG, 0, -1)},
+    "circle": {f"t{i}": f"t{(i + 1) % LONG}" for i in range(LONG)},
+    "name": {f"t{i}:x": f"t{i + 1}:x:y" for i in range(LONG)}
+    | {f"t{i}": f"t{i}:x" for i in range(LONG)},
+}
+
+
+@pytest.mark.parametrize("form", list(CHAINS))
+def test_long_chain_of_terms_is_malformed(form: str) -> None:
+    """Thousands of them end a process: the parser recurses."""
+    for context in (
+        CHAINS[form],
+        [{}, CHAINS[form]],
+        {"a": {"@id": "a:a", "@context": CHAINS[form]}},
+    ):
+        with pytest.raises(Malformed, match="chain of more than 500"):
+            statements({"@context": context, "@id": "http://e/a", "t0": 1})
+    written = json.dumps({"@context": CHAINS[form], "@id": "http://e/a"})
+    for key in ('"\\u0040context"', '"@\\u0063onte\\u0078t"'):
+        with pytest.raises(Malformed, match="chain of more than 500"):
+            document_text(written.replace('"@context"', key).encode() + b"\xff", "jsonld", "")
+
+
+def test_many_terms_of_one_prefix_are_read() -> None:
+    context = {
+        "e": "http://e/",
+        **{f"t{i}": {"@id": f"e:{i}", "@type": "e:T"} for i in range(LONG)},
+    }
+    assert statements({"@context": context, "@id": "e:a", "t7": 1})

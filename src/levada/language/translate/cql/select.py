@@ -128,7 +128,6 @@ class SelectBlock:
             values = [at_most_one(value, single) for value in values]
             keys = tuple((at_most_one(key, single), down) for key, down in keys)
             having = None if having is None else at_most_one(having, single)
-            keys = tuple((at_most_one(key, single), down) for key, down in keys)
             parts = self._group_sets(node, values, having, keys)
         else:
             parts = [_Part(node, values, keys, _itself)]

@@ -266,6 +266,12 @@ TEXTS: tuple[tuple[str, dict[str, str], str], ...] = (
         "",
     ),
     (
+        "Select Count(*) As n From {B a} Where a.k <= (Select Min(b.k) From {A b} Where b.k = a.k "
+        "And b.v > 100)",
+        {"n": INT},
+        "",
+    ),
+    (
         "Select k, v From {A a} Where v > (Select Avg(w) From {B b})",
         {"k": INT, "v": DBL},
         "",

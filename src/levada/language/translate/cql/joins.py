@@ -168,6 +168,7 @@ class From:
         self.text = text
         self.leaves: list[Leaf] = []
         self._tables: list[Table] = []
+        self._inner_tables: list[Table] = []  # of queries that are groups by outer columns
         self.windows: frozenset[int] = frozenset()
         self._select, self._reader = select, reader
         self._using: dict[str, Syntax] = {}
@@ -282,6 +283,7 @@ class From:
                 )
                 hint = "Leave them out: an aggregate without Group By has one row."
                 raise QueryError(message, span=node.span, text=self.text, hint=hint)
+            self._inner_tables += tables
             query, conditions, value = correlation.rewrite()
             number = self._hidden_leaf(replace(node, query=query))
             conditions, value = list(map(self.rewrite, conditions)), self.rewrite(value)
@@ -468,13 +470,15 @@ class From:
         if counts_content:
             derived = [table for table, leaf in zip(self._tables, self.leaves, strict=False)
                        if leaf.windows - rows.windows]  # fmt: skip
-            rows = reduce(self._with_content, derived, rows)
+            rows = reduce(self._with_content, [*derived, *self._inner_tables], rows)
         self.windows = rows.windows
         return rows.node
 
     def _with_content(self, rows: Rows, table: Table) -> Rows:
         """Returns rows whose level also reads a table, without a row of it."""
         leaf = self._reader.leaf(table)
+        if not leaf.windows:
+            return rows
         column = next(iter(leaf.columns.names()))
         content = leaf.node(((column, f"{leaf.columns.alias}.content"),))
         content = nodes.Filter(content, truth(False))

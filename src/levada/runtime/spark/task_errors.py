@@ -31,6 +31,7 @@ _FIELDS: dict[type[Exception], tuple[str, ...]] = {
     errors.PromiseError: ("stream",),
     errors.SinkError: (),
     errors.TargetAwayError: (),
+    errors.RefusedValueError: (),
     errors.TargetTakenError: (),
     errors.UnfitResultError: (),
     errors.CheckpointError: (),

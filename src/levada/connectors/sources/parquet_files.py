@@ -29,6 +29,7 @@ from levada.core.frozen import frozen
 from levada.errors import FileFault, SourceError, near
 
 _TARGET = 4 << 20
+_FEW = 1 << 20  # rows of numbers, which need no look (those of a spool were decoded before)
 
 
 @frozen
@@ -93,7 +94,8 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
         columns, nested = needed, not flat.issuperset(needed)
         if nested:
             columns = dict.fromkeys([_column_read(flat, name) for name in needed])
-        if not config.settled:  # a spool's rows were decoded before
+        rows = edges[groups[-1] + 1] - edges[groups[0]]
+        if not config.settled and (nested or rows > _FEW or "string" in str(config.schema)):
             check_decoded(path, meta, groups, columns)
         table = file.read_row_groups(groups, columns=[*columns], use_threads=False)
         if nested:

@@ -11,8 +11,7 @@ once more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,31 +24,42 @@ from levada.errors import FileFault
 MAX_DECODED = 2 << 30
 """The most bytes of the row groups, with the columns that are needed, that are decoded at once."""
 _BUFFER = 1 << 16
+_SOUND: set[tuple[str | int, ...]] = set()  # checked row groups
+_MAX_KEYS = 4096
 
 
-def check_decoded(path: str, groups: Sequence[int], columns: Sequence[str]) -> None:
+def check_decoded(
+    path: str, meta: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]
+) -> None:
     """Raises ``FileFault`` if these columns of these row groups take too much memory."""
     stat = os.stat(path)
-    _check(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns), tuple(groups), tuple(columns))
-
-
-@lru_cache(4096)  # ranges of one row group are read one after the other
-def _check(
-    path: str, _stamp: tuple[int, int, int], groups: tuple[int, ...], columns: tuple[str, ...]
-) -> None:
-    with pq.ParquetFile(open_arrow(path)) as file:
-        meta = file.metadata
-    leaves = [meta.schema.column(j) for j in range(meta.num_columns)]
-    needed = [j for j, leaf in enumerate(leaves) if _is_below(leaf.path, columns)]
-    parts = [(meta.row_group(i), j) for i in groups for j in needed]
-    declared = sum(group.column(j).total_uncompressed_size for group, j in parts)
-    _refuse(max(declared, sum(group.num_rows * max(8, leaves[j].length) for group, j in parts)))
-    texts = [leaves[j].path for j in needed if leaves[j].physical_type == "BYTE_ARRAY"]
-    if not texts:
+    key = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns, *groups)
+    if key in _SOUND:  # ranges of one row group are read one after the other
         return
+    texts, size, schema = [], 0, meta.schema
+    for j in range(meta.num_columns):  # loops: no call for each column
+        leaf = schema.column(j)
+        if leaf.path in columns or leaf.path.partition(".")[0] in columns:
+            if leaf.physical_type == "BYTE_ARRAY":
+                texts.append(leaf.path)
+            for i in groups:
+                group = meta.row_group(i)
+                declared = group.column(j).total_uncompressed_size
+                size += max(declared, group.num_rows * max(8, leaf.length))
+    _refuse(size)
+    if texts:
+        _check_texts(path, meta, groups, texts)
+    if len(_SOUND) >= _MAX_KEYS:
+        _SOUND.clear()
+    _SOUND.add(key)
+
+
+def _check_texts(
+    path: str, meta: pq.FileMetaData, groups: Sequence[int], texts: Sequence[str]
+) -> None:
     source = open_arrow(path)
     with pq.ParquetFile(
-        source, read_dictionary=texts, pre_buffer=False, buffer_size=_BUFFER
+        source, metadata=meta, read_dictionary=texts, pre_buffer=False, buffer_size=_BUFFER
     ) as file:
         bound = 0
         for i in groups:
@@ -70,11 +80,6 @@ def _refuse(size: int) -> None:
             f"Its row groups are larger than {MAX_DECODED >> 30} GB when they are decoded.",
             hint="Write smaller row groups.",
         )
-
-
-def _is_below(path: str, columns: Sequence[str]) -> bool:
-    """Whether a leaf is one of the columns, or in one."""
-    return any(path == column or path.startswith(f"{column}.") for column in columns)
 
 
 def _dictionaries(arrays: Sequence[pa.Array]) -> Iterator[pa.DictionaryArray]:

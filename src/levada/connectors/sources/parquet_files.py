@@ -29,6 +29,7 @@ from levada.core.frozen import frozen
 from levada.errors import FileFault, SourceError, near
 
 _TARGET = 4 << 20
+_FEW = 1 << 20  # rows of numbers, which need no look (those of a spool were decoded before)
 
 
 @frozen
@@ -85,18 +86,19 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
     """
     data = read_spooled(path) if config.settled else None
     with FileFaults(path, config.name), pq.ParquetFile(parquet_of(path, data)) as file:
-        edges = [0]
-        for i in range(file.metadata.num_row_groups):
-            edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
+        edges, meta = [0], file.metadata
+        for i in range(meta.num_row_groups):
+            edges.append(edges[-1] + meta.row_group(i).num_rows)
         groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
         needed, flat = _find_needed(config), {*file.schema_arrow.names}
-        if not config.settled:  # a spool's rows were decoded before
-            check_decoded(path, groups, [_column_read(flat, name) for name in needed])
-        if flat.issuperset(needed):
-            table = file.read_row_groups(groups, columns=[*needed], use_threads=False)
-        else:
+        columns, nested = needed, not flat.issuperset(needed)
+        if nested:
             columns = dict.fromkeys([_column_read(flat, name) for name in needed])
-            table = file.read_row_groups(groups, columns=[*columns], use_threads=False)
+        rows = edges[groups[-1] + 1] - edges[groups[0]]
+        if not config.settled and (nested or rows > _FEW or "string" in str(config.schema)):
+            check_decoded(path, meta, groups, columns)
+        table = file.read_row_groups(groups, columns=[*columns], use_threads=False)
+        if nested:
             table = pa.table({name: _select(table, name) for name in needed})
         first = start - edges[groups[0]]
         if table.num_rows < first + stop - start:

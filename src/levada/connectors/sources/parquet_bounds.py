@@ -24,7 +24,7 @@ from levada.errors import FileFault
 MAX_DECODED = 2 << 30
 """The most bytes of the row groups, with the columns that are needed, that are decoded at once."""
 _BUFFER = 1 << 16
-_SOUND: set[tuple[str | int, ...]] = set()  # checked row groups
+_SOUND = set[tuple[object, ...]]()  # checked row groups
 _MAX_KEYS = 4096
 
 
@@ -33,7 +33,7 @@ def check_decoded(
 ) -> None:
     """Raises ``FileFault`` if these columns of these row groups take too much memory."""
     stat = os.stat(path)
-    key = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns, *groups)
+    key = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns, *groups, *columns)
     if key in _SOUND:  # ranges of one row group are read one after the other
         return
     texts, size, schema = [], 0, meta.schema

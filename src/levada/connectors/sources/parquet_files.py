@@ -7,6 +7,7 @@ share a range. An incomplete file has no footer yet: it is skipped until it can 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
@@ -30,6 +31,7 @@ from levada.errors import FileFault, SourceError, near
 
 _TARGET = 4 << 20
 _FEW = 1 << 20  # rows of numbers, which need no look (those of a spool were decoded before)
+_HAS_TEXTS = re.compile("string|binary|utf8")  # of lengths that the number of rows does not bound
 
 
 @frozen
@@ -94,13 +96,14 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
         columns, nested = needed, not flat.issuperset(needed)
         if nested:
             columns = dict.fromkeys([_column_read(flat, name) for name in needed])
-        rows = edges[groups[-1] + 1] - edges[groups[0]]
-        if not config.settled and (nested or rows > _FEW or "string" in str(config.schema)):
+        rows = edges[groups[-1] + 1] - edges[groups[0]] if groups else 0
+        large = rows > _FEW or _HAS_TEXTS.search(str(file.schema_arrow)) is not None
+        if not config.settled and large:
             check_decoded(path, meta, groups, columns)
         table = file.read_row_groups(groups, columns=[*columns], use_threads=False)
         if nested:
             table = pa.table({name: _select(table, name) for name in needed})
-        first = start - edges[groups[0]]
+        first = start - edges[groups[0]] if groups else 0
         if table.num_rows < first + stop - start:
             raise FileFault(
                 f"The file {path} of the stream {config.name} has fewer rows than it says."

@@ -64,3 +64,24 @@ def test_rows_below_the_bound_are_read(tmp_path: Path) -> None:
 def test_row_groups_of_a_range_count_together(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", {"k": texts(900)}, row_group_size=5)
     assert read(path, "k:string").num_rows == 10
+
+
+def test_each_column_of_a_file_is_checked(tmp_path: Path) -> None:
+    columns = {"k": texts(10), "other": texts(5000)}
+    path = written(tmp_path / "a.parquet", columns)
+    assert read(path, "k:string").num_rows == 10
+    with pytest.raises(FileFault, match="larger than"):
+        read(path, "other:string")
+
+
+def test_a_time_that_is_a_huge_text_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", {"n": pa.array([0] * ROWS), "when": texts(5000)})
+    config = StreamConfig.from_options("s", path, schema="n:integer", time="field:when")
+    with pytest.raises(FileFault, match="larger than"):
+        read_rows(path, 0, 10, config)
+
+
+def test_a_file_without_rows_has_no_rows(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", {"k": pa.array([], pa.string())})
+    config = StreamConfig.from_options("s", path, schema="k:string", time="arrival")
+    assert read_rows(path, 0, 0, config).num_rows == 0

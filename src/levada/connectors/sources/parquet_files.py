@@ -30,7 +30,7 @@ from levada.core.frozen import frozen
 from levada.errors import FileFault, SourceError, near
 
 _TARGET = 4 << 20
-_FEW = 1 << 20  # rows of numbers, which need no look (those of a spool were decoded before)
+_MAX_UNCHECKED_ROWS = 1 << 20  # of numbers; those of a spool were decoded before
 _HAS_TEXTS = re.compile("string|binary|utf8")  # of lengths that the number of rows does not bound
 
 
@@ -97,7 +97,7 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
         if nested:
             columns = dict.fromkeys([_column_read(flat, name) for name in needed])
         rows = edges[groups[-1] + 1] - edges[groups[0]] if groups else 0
-        large = rows > _FEW or _HAS_TEXTS.search(str(file.schema_arrow)) is not None
+        large = rows > _MAX_UNCHECKED_ROWS or _HAS_TEXTS.search(str(file.schema_arrow)) is not None
         if not config.settled and large:
             check_decoded(path, meta, groups, columns)
         table = file.read_row_groups(groups, columns=[*columns], use_threads=False)

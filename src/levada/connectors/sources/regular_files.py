@@ -11,9 +11,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -43,6 +44,8 @@ def open_arrow(path: str | os.PathLike[str]) -> pa.NativeFile:
     """Opens a regular file for Arrow, which cannot open without waiting: it is looked at just
     before. Raises like ``open_regular``.
     """
+    import pyarrow as pa  # here: looking at queries needs no Arrow
+
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise FileNotFoundError(errno.ENOENT, "It is no regular file", os.fspath(path))
     return pa.OSFile(os.fspath(path))

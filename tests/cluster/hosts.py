@@ -16,7 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-NEEDED = ("ip", "cc")
+NEEDED = ("ip", "cc", "unshare")
+TRIAL = "ip link add switch type bridge && ip link add port type veth peer name eth0"
 SHIFT = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -73,7 +74,7 @@ def missing_parts() -> str:
     absent = [part for part in NEEDED if shutil.which(part) is None]
     if absent:
         return ", ".join(absent)
-    tried = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False)
+    tried = subprocess.run(["unshare", "-n", "sh", "-c", TRIAL], capture_output=True, check=False)
     return "" if tried.returncode == 0 else "network namespaces"
 
 

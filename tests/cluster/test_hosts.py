@@ -16,11 +16,12 @@ from hosts import Hosts, missing_parts
 from cluster import Cluster
 from support.polling import until
 
+MISSING = missing_parts()
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(1500),
     pytest.mark.long,
-    pytest.mark.skipif(missing_parts() != "", reason=f"hosts need {missing_parts()}"),
+    pytest.mark.skipif(MISSING != "", reason=f"hosts need {MISSING}"),
     pytest.mark.xdist_group("hosts"),
 ]
 

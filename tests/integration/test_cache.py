@@ -231,3 +231,18 @@ def test_a_full_disk_is_said_once_and_kernels_are_kept_in_the_process(tmp_path: 
     told = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=300)
     assert told.stdout == "1\n", told.stderr
     assert told.stderr.count("cannot be written (File too large)") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [("sparql", "parse('SELECT * WHERE { ?s ?p ?o }')"), ("cql", "parse_cql('Select * From S')")],
+)
+def test_tables_of_a_grammar_are_built_once(tmp_path: Path, module: str, call: str) -> None:
+    said = f"import levada.language.{module}.parser as p; p.{call}"
+    environment = os.environ | {"LEVADA_CACHE": str(tmp_path)}
+    stamps = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", said], env=environment, check=True)
+        (tables,) = (tmp_path / "parsers").iterdir()
+        stamps.append(tables.stat().st_mtime_ns)
+    assert stamps[0] == stamps[1]

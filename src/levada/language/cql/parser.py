@@ -1,10 +1,11 @@
 """Parses CQL text into a syntax tree.
 
 ``parse_cql`` parses one query, ``parse_script`` a text of several statements. The grammar
-(``cql.lark``) is LALR(1) and is built once, at the first query (tens of ms). A query then costs
-about a millisecond. CQL features that Levada does not evaluate are refused here if one word decides
-(Order By, Like, sub-queries in a condition ...), with name and position (``common_mistakes``).
-``script`` assigns the lines around statements in STREAM's scripts.
+(``cql.lark``) is LALR(1). Its tables are built once for a machine (half a second of CPU) and kept
+in the cache folder. A query then costs about a millisecond. CQL features that Levada does not
+evaluate are refused here if one word decides (Order By, Like, sub-queries in a condition ...), with
+name and position (``common_mistakes``). ``script`` assigns the lines around statements in STREAM's
+scripts.
 
 A word in double quotes is a name, as in SQL. STREAM writes texts so: with ``quoted_texts``, and in
 a script that has STREAM's labels, it is a text where a value may stand.
@@ -25,6 +26,7 @@ import lark
 from lark import Token, v_args
 from lark.tree import Meta
 
+from levada.core.cache_folder import parser_file
 from levada.core.event_time import MAX
 from levada.core.user_functions import HOW_TO_DECLARE, UserOperator, declared_for_cql
 from levada.errors import QuerySyntaxError, Span, near
@@ -154,6 +156,7 @@ def _parser() -> lark.Lark:
         start=["start", "script"],
         propagate_positions=True,
         maybe_placeholders=True,
+        cache=parser_file(grammar) or False,
     )
 
 

@@ -69,8 +69,8 @@ def test_letters_wait_for_a_server_that_is_away(
         engine.letters_to(server.url, table="letters3", password=password)
         server.stop()
         try:
-            engine.start(once=True, keep_open=True)
             with pytest.warns(UserWarning, match="It is tried again"):
+                engine.start(once=True, keep_open=True)
                 assert engine.await_end(PATIENCE)
                 until(lambda: engine.progress().epochs > 0, "an epoch")
         finally:

@@ -22,13 +22,14 @@ class Unread:
     """The unread input of a stream. ``elements``: estimated from their mean size if the input is
     files; None before any element was read. ``size``: bytes of files; None of a topic.
     ``oldest_ms``: when the oldest arrived, by the clock (None: nothing is unread). ``taken``:
-    elements read so far.
+    elements read so far. ``is_committed``: the source knows that they are read, if it is to know.
     """
 
     elements: int | None
     size: int | None
     oldest_ms: int | None
     taken: int
+    is_committed: bool = True
 
 
 class ArrivalTimes:

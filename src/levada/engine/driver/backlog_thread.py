@@ -26,6 +26,7 @@ INTERVAL = 1.0  # s
 REST = 20
 WINDOW = 30.0  # s
 MEMORY_EVERY = 5.0  # s
+ENDING = 4.0  # s
 
 
 class Sample(NamedTuple):
@@ -78,6 +79,7 @@ class BacklogThread:
         self._counts, self._seconds = [0] * (len(EPOCH_SECONDS) + 1), 0.0
         self._memory, self._remembered = (0, 0), -MEMORY_EVERY
         self._stopping, self._lock = threading.Event(), threading.Lock()
+        self._is_committed = True  # all sources know what is read
         self._thread = threading.Thread(target=self._go, name="levada backlog", daemon=True)
 
     def start(self) -> None:
@@ -85,11 +87,17 @@ class BacklogThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread, and measures once more."""
+        """Stops the thread, and measures once more: until all sources know what is read, for at
+        most ``ENDING`` seconds.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+        end = time.monotonic() + ENDING
         self.measure()
+        while not self._is_committed and time.monotonic() < end:
+            time.sleep(INTERVAL / 10)
+            self.measure()
 
     def _go(self) -> None:
         rest = INTERVAL / 10  # the first measurement: soon
@@ -106,10 +114,14 @@ class BacklogThread:
 
     def _measure(self) -> Load:
         now, backlog = time.monotonic(), dict[str, StreamBacklog]()
+        is_committed = True
         for name, source in list(self._sourcing.sources.items()):
             with suppress(KeyError, RuntimeError):  # the loop's thread has changed it meanwhile
                 meter = self._meters.setdefault(name, BacklogMeter())
-                backlog[name] = meter.measure(source.unread(CLOCK()), now)
+                unread = source.unread(CLOCK())
+                backlog[name] = meter.measure(unread, now)
+                is_committed &= unread.is_committed
+        self._is_committed = is_committed
         self._count_epochs()
         if now - self._remembered >= MEMORY_EVERY:
             self._memory, self._remembered = _memory(), now

@@ -1,9 +1,12 @@
 """The rates of a stream, and the time until it is read, follow what was measured."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from levada.connectors.sources.unread_input import Unread
-from levada.engine.driver.backlog_thread import WINDOW, BacklogMeter
+from levada.engine.driver.backlog_thread import WINDOW, BacklogMeter, BacklogThread
 
 
 def measured(meter: BacklogMeter, at: int, waiting: int, taken: int) -> tuple[float, float | None]:
@@ -31,3 +34,16 @@ def test_nothing_waits() -> None:
 def test_the_size_of_elements_is_unknown() -> None:
     backlog = BacklogMeter().measure(Unread(None, 100, 3, 0), 0.0)
     assert (backlog.elements, backlog.size_bytes, backlog.catch_up_seconds) == (None, 100, None)
+
+
+@pytest.mark.parametrize("busy", [0, 1, 3])
+def test_the_end_awaits_a_broker_that_is_busy(busy: int) -> None:
+    asked: list[int] = []
+
+    def unread(now: int) -> Unread:
+        asked.append(now)
+        return Unread(0, None, None, 7, is_committed=len(asked) > busy)
+
+    sourcing: Any = SimpleNamespace(sources={"s": SimpleNamespace(unread=unread)})
+    BacklogThread(sourcing).stop()
+    assert len(asked) == busy + 1

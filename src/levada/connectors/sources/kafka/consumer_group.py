@@ -31,10 +31,12 @@ class ConsumerGroup:
         self._failure = ""  # of the last commit
         self._times: dict[int, tuple[float, int, int | None]] = {}
 
-    def commit(self, group: str, offsets: Mapping[int, int]) -> None:
-        """Commits the offsets of partitions to a group, if they have changed."""
+    def commit(self, group: str, offsets: Mapping[int, int]) -> bool:
+        """Commits the offsets of partitions to a group, if they have changed; returns whether the
+        group has them.
+        """
         if offsets == self._committed or not offsets:
-            return
+            return True
         kafka = self._library
         self._admin = self._admin or kafka.admin.AdminClient(settings(self._config))
         topic = self._config.topic
@@ -53,6 +55,7 @@ class ConsumerGroup:
             message = f"The group {group} does not take the offsets of {topic}: {reason}."
             warnings.warn(f"{message} Levada tries again.", stacklevel=2)
         self._committed, self._failure = ({} if reason else dict(offsets)), reason
+        return not reason
 
     def time_of(self, partition: int, offset: int) -> int | None:
         """Returns the time (ms) of the message at an offset, or of an earlier one that was the

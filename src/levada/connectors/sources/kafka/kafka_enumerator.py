@@ -202,9 +202,11 @@ class KafkaSource:
             at = end - left[number]
             arrived = times.arrival(at, partial(self._group.time_of, number, at))
             oldest += [] if arrived is None else [arrived]
-        if self._kafka.commit_group and not self.away:
-            self._group.commit(self._kafka.commit_group, offsets)
-        return Unread(sum(left.values()), None, min(oldest, default=None), position.get("taken", 0))
+        group, is_committed = self._kafka.commit_group, True
+        if group:
+            is_committed = not self.away and self._group.commit(group, offsets)
+        taken = position.get("taken", 0)
+        return Unread(sum(left.values()), None, min(oldest, default=None), taken, is_committed)
 
     # -- positions --
 

@@ -251,15 +251,16 @@ def as_expected(reports: Iterable[Got]) -> list[Report]:
 
 
 def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
-    """Appends elements and waits until they are read. An engine that has begun a moment ago on a
-    checkpoint does not know at once what was read before.
+    """Appends elements and waits until their triples are read. An engine that has begun a moment
+    ago on a checkpoint does not know at once what was read before.
     """
     if path.stat().st_size:
         until_engine(engine, engine._records)
-    before = sum(r.elements for r in engine._records().values())
+    before = sum(r.triples for r in engine._records().values())
+    written = [f"{line}\n" for line in lines(elements)]
     with path.open("a") as file:
-        file.writelines(f"{line}\n" for line in lines(elements))
+        file.writelines(written)
     until_engine(
         engine,
-        lambda: sum(r.elements for r in engine._records().values()) >= before + len(elements),
+        lambda: sum(r.triples for r in engine._records().values()) >= before + len(written),
     )
